@@ -49,7 +49,7 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
         The tables that were computed for it, by the name of their file.
     """
     systems, judges, panel, versions = result.systems(), result.judges(), result.panel(), result.versions()
-    people = result.people()
+    people, drift, replace = judged.people(result), result.drift(), result.alternative_annotators()
     show_statements(result)
     show_systems(result, systems)
     if "systems_population.csv" in more:
@@ -61,8 +61,12 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
     if between := judged.families(panel):
         console.print(escape(between))
     show_states(result.verdicts.states())
+    pairs = result.judge_comparisons()
+    show_judge_pairs(pairs, result.level)
     show_versions(versions)
+    show_drift(drift, result)
     show_people(people, result.level)
+    show_alternative(replace)
     show_next(more["next.csv"])
     if width is not None:
         console.print(escape(judged.needed(more["labels_needed.csv"], width)))
@@ -72,7 +76,9 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
         "systems.csv": systems,
         "judges.csv": judges,
         "versions.csv": versions,
-        "people.csv": people,
+        "judge_comparisons.csv": pairs,
+        "drift.csv": drift,
+        "alternative_annotators.csv": replace,
         "panel_families.csv": panel.families,
         "panel_adds.csv": panel.adds,
     }
@@ -146,6 +152,9 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
                 "labelled": f"{row['labelled']:,}/{row['items']:,}",
                 "uncorrected": _rate(row["uncorrected"], share),
                 "corrected": f"{_rate(row['corrected'], share)} {_between(ends[0], ends[1], share)}{mark}",
+            }
+            | _elo(row)
+            | {
                 scale: bar(*places),
             }
         )
@@ -166,15 +175,15 @@ def show_population(result: JudgesResult, systems: pd.DataFrame) -> None:
     share = judged.is_share(result)
     rows = [
         {
+            "rank": _ranks(row["rank_low"], row["rank_high"]),
             "system": str(row["system"]),
             "corrected": f"{_rate(row['corrected'], share)} {_between(row['corrected_low'], row['corrected_high'], share)}",
         }
+        | _elo(row)
         for row in systems.head(SHOWN_WORKERS).to_dict("records")
     ]
     _print(f"Further questions: {judged.rate_name(result)} (intervals of {result.level:.0%})", rows, {"system"})
-    _legend(
-        f"as the {len(result.verdicts.clusters):,} clusters of these questions vary; see comparisons_population.csv"
-    )
+    _legend(f"{judged.further_words(result)}; see comparisons_population.csv")
 
 
 def show_pass_at(result: JudgesResult, table: pd.DataFrame) -> None:
@@ -251,7 +260,7 @@ def show_versions(versions: pd.DataFrame) -> None:
             "from": str(row["version_a"]),
             "to": str(row["version_b"]),
             "items": f"{row['items']:,}",
-            "difference": f"{row['difference']:+.3f} ({row['difference_low']:+.3f} to {row['difference_high']:+.3f})",
+            "difference": _change(row, "difference"),
             "better": f"{row['probability_better']:.0%}",
         }
         for row in versions.head(SHOWN_WORKERS).to_dict("records")
@@ -260,9 +269,76 @@ def show_versions(versions: pd.DataFrame) -> None:
     _legend("better: probability that the later version is more often correct")
 
 
+def show_judge_pairs(pairs: pd.DataFrame, level: float) -> None:
+    """Print the difference of the accuracies of pairs of judges, the clearest first."""
+    if not len(pairs):
+        return
+    rows = [
+        {
+            "judge": str(row["judge_a"]),
+            "other judge": str(row["judge_b"]),
+            "items": f"{row['items']:,}",
+            "difference": _change(row, "difference"),
+            "better": f"{row['probability_better']:.0%}",
+        }
+        for row in pairs.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    title = f"Judge against judge: difference of accuracy (intervals of {level:.0%})"
+    _print(title, rows, {"judge", "other judge"}, spare=("items",))
+    if len(pairs) > SHOWN_WORKERS:
+        console.print(f"... and {len(pairs) - SHOWN_WORKERS:,} more pairs in judge_comparisons.csv", style="dim")
+    _legend("on the items that both judged; better: probability that the first judge is more accurate")
+
+
+def show_drift(drift: pd.DataFrame, result: JudgesResult) -> None:
+    """Print whether judges have changed between versions and over time, if there are several versions or days."""
+    if not len(drift):
+        return
+    shown = drift.sort_values("p_value", kind="stable").head(SHOWN_WORKERS)
+    rows = [
+        {
+            "judge": str(row["judge"]),
+            "from": str(row["before"]),
+            "to": str(row["after"]),
+            "verdicts": f"{row['verdicts']:,}",
+            "measure": judged.measure(result, row["measure"]),
+            "change": _change(row, "change") if row["verdicts"] else "cannot be known",
+            "": "changed" if row["changed"] else "",
+        }
+        for row in shown.to_dict("records")
+    ]
+    styles = ["yellow" if row[""] else None for row in rows]
+    title = f"Changes of judges at equal true labels (intervals of {result.level:.0%})"
+    _print(title, rows, {"judge", "from", "to"}, styles, spare=("verdicts",))
+    if len(drift) > SHOWN_WORKERS:
+        console.print(f"... and {len(drift) - SHOWN_WORKERS:,} more rows in drift.csv", style="dim")
+    _legend(judged.drift_words(result))
+
+
+def show_alternative(table: pd.DataFrame) -> None:
+    """Print whether judges may take the place of a person, if three people or more share items."""
+    if not len(table):
+        return
+    rows = [
+        {
+            "judge": str(row["judge"]),
+            "people": f"{row['annotators']:,}",
+            "items": f"{row['items']:,.0f}",
+            "winning rate": f"{row['winning_rate']:.2f}",
+            "as good": f"{row['advantage']:.1%}",
+            "passes": "yes" if row["passes"] else "no",
+        }
+        for row in table.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    _print("May a judge take the place of a person?", rows, {"judge"}, spare=("items",))
+    if len(table) > SHOWN_WORKERS:
+        console.print(f"... and {len(table) - SHOWN_WORKERS:,} more judges in alternative_annotators.csv", style="dim")
+    _legend(judged.ALTERNATIVE)
+
+
 def show_people(people: pd.DataFrame, level: float) -> None:
-    """Print the errors of people, if any is learned or stated."""
-    if not (people["basis"] != "shared").any():
+    """Print the errors of people, if there are any."""
+    if not len(people):
         return
     rows = [
         {
@@ -353,6 +429,14 @@ def bar(uncorrected: float, corrected: float, low: float, high: float, width: in
 
 def _rate(value: float, share: bool) -> str:
     return "none" if pd.isna(value) else f"{value:.1%}" if share else f"{value:.2f}"
+
+
+def _change(row: dict[Any, Any], name: str) -> str:
+    return f"{row[name]:+.3f} ({row[f'{name}_low']:+.3f} to {row[f'{name}_high']:+.3f})"
+
+
+def _elo(row: dict[Any, Any]) -> dict[str, str]:
+    return {"Elo": f"{row['elo']:.0f} ({row['elo_low']:.0f}–{row['elo_high']:.0f})"} if "elo" in row else {}
 
 
 def _between(low: float, high: float, share: bool) -> str:

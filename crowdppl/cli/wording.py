@@ -57,6 +57,8 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
         if value == "False":
             return f"without {flags[name]}"
         if value[0] == "{" and name == "map":  # names of labels, which have an option for a few
+            if value == "{...}":
+                return f"{flags['names']} LABEL=NAME,..."
             pairs = ast.literal_eval(value).items()
             return f"{flags['names']} {shlex.quote(','.join(f'{label}={new}' for label, new in pairs))}"
         word = _WORD.match(value)

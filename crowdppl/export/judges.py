@@ -30,7 +30,9 @@ TABLES = (
     "labels_needed.csv",
     "smaller_panels.csv",
     "versions.csv",
+    "drift.csv",
     "people.csv",
+    "alternative_annotators.csv",
     "pass_at_k.csv",
     "systems_population.csv",
     "comparisons_population.csv",
@@ -55,11 +57,13 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
         "items.csv": result.items,
         "states.csv": result.verdicts.states,
         "versions.csv": result.versions,
+        "drift.csv": result.drift,
+        "alternative_annotators.csv": result.alternative_annotators,
         "people.csv": result.people,
     }
     if several_answers.several(result):
         compute["pass_at_k.csv"] = result.pass_at
-    if system_table.clustered(result):
+    if system_table.further(result):
         compute |= {
             "systems_population.csv": partial(result.systems, "population"),
             "comparisons_population.csv": partial(result.comparisons, "population"),

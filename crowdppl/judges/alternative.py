@@ -17,6 +17,7 @@ from crowdppl.judges.verdicts import Verdicts
 Array = npt.NDArray[Any]
 # Items below which Wilcoxon's test takes the place of Student's, and below which an annotator is left out.
 NORMAL, FEWEST = 30, 5
+EMPTY = pd.DataFrame(columns=["judge", "annotators", "items", "winning_rate", "advantage", "passes"])
 
 
 @arguments.checked(
@@ -57,26 +58,50 @@ def alternative_annotators(verdicts: Any, human: Any, *, epsilon: float = 0.2, q
         raise DataError(
             "the test compares judges with single people; state who gave each label in a column 'annotator'"
         )
-    P, N, K = len(labels.annotators), len(verdicts.items), len(verdicts.labels)
-    people = np.zeros((P, N, K), dtype=bool)
-    people[labels.annotator, labels.item, labels.label] = True
-    said = np.asarray(people.any(2))  # (P, N)
+    table = replacements(verdicts, labels, epsilon, q)
+    if not len(table):
+        raise DataError(
+            f"fewer than three people share {FEWEST} items with others and with a judge; the test needs several labels of each "
+            f"item"
+        )
+    return table
+
+
+def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: float) -> pd.DataFrame:
+    """Return the table of :func:`alternative_annotators`, empty if too few people share items.
+
+    Args:
+        verdicts: the verdicts.
+        labels: aligned with them, each by a person with a name.
+        epsilon: what a judge may be worse.
+        q: rate of false discoveries.
+    """
+    N, K = len(verdicts.items), len(verdicts.labels)
+    said = pd.DataFrame({"person": labels.annotator, "item": labels.item, "label": labels.label}).drop_duplicates()
+    given = np.zeros((N, K))
+    np.add.at(given, (said["item"], said["label"]), 1.0)  # people who gave each label
+    once = said.drop_duplicates(["person", "item"])
+    number = np.bincount(once["item"], minlength=N)
+    shared = once[number[once["item"]] > 1]["person"].value_counts()
+    compared = {person: said[said["person"] == person] for person in sorted(shared.index[shared >= FEWEST])}
     rows = []
     for j, judge in enumerate(verdicts.judges):
         own = (verdicts.judge == j) & (verdicts.label >= 0)
         votes = np.zeros((N, K))
         np.add.at(votes, (verdicts.item[own], verdicts.label[own]), 1.0)
-        label, judged = votes.argmax(1), votes.any(1)
+        label, judged = votes.argmax(1), votes.sum(1) > 0
         differences, advantage = [], []
-        for person in range(P):
-            others = np.delete(people, person, 0)
-            used = np.asarray(judged & said[person] & np.delete(said, person, 0).any(0))
+        for theirs in compared.values():
+            items, row = np.unique(theirs["item"], return_inverse=True)
+            used = judged[items] & (number[items] > 1)
             if used.sum() < FEWEST:
                 continue
-            number = others.any(2).sum(0)[used]
-            agree = others.sum(0)[used]  # others who gave each label, (n, K)
-            of_judge = agree[np.arange(len(agree)), label[used]] / number
-            of_person = (agree * people[person, used]).max(1) / number
+            person = np.zeros((len(items), K), dtype=bool)
+            person[row, theirs["label"]] = True
+            agree = (given[items] - person)[used]  # others who gave each label, (n, K)
+            others = number[items][used] - 1
+            of_judge = agree[np.arange(len(agree)), label[items][used]] / others
+            of_person = (agree * person[used]).max(1) / others
             wins, loses = of_judge >= of_person, of_person >= of_judge
             differences.append(loses.astype(float) - wins)
             advantage.append(wins.mean())
@@ -84,15 +109,9 @@ def alternative_annotators(verdicts: Any, human: Any, *, epsilon: float = 0.2, q
             continue
         adjusted = false_discovery_control([_p_value(d, epsilon) for d in differences], method="by")
         rate = float((adjusted < q).mean())
-        items = float(np.mean([len(d) for d in differences]))
-        rows.append((judge, len(differences), items, rate, float(np.mean(advantage)), rate >= 0.5))
-    if not rows:
-        raise DataError(
-            f"fewer than three people share {FEWEST} items with others and with a judge; the test needs several labels of each "
-            f"item"
-        )
-    names = ["judge", "annotators", "items", "winning_rate", "advantage", "passes"]
-    table = pd.DataFrame(rows, columns=names)
+        mean = float(np.mean([len(d) for d in differences]))
+        rows.append((judge, len(differences), mean, rate, float(np.mean(advantage)), rate >= 0.5))
+    table = pd.DataFrame(rows, columns=EMPTY.columns)
     return table.sort_values(["winning_rate", "advantage"], ascending=False, kind="stable", ignore_index=True)
 
 

@@ -19,11 +19,14 @@ from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.matching import renamed, require_one_vocabulary
 from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.scales import on_one_scale
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
 # Draws of the weights of verdicts from which errors of people are learned.
 DRAWS = 200
+# Items from which weights of verdicts are learned where people labelled all, without errors.
+MOST = 2000
 
 
 @checked(
@@ -93,6 +96,7 @@ def fit(
         labels = human if isinstance(human, HumanLabels) else HumanLabels.from_frame(human)
     if map is not None:
         verdicts, labels = _renamed(verdicts, labels, map)
+    verdicts = on_one_scale(verdicts, labels)
     require_one_vocabulary(verdicts)
     if labels is not None:
         verdicts, labels = labels.align(verdicts)
@@ -212,7 +216,11 @@ def _posterior(
         own = np.where(np.isnan(own), error, own)
         if (own != error).any():
             log_human = of_people.log_likelihood(labels, own, error, K)
-    calibration = calibrate(seen, items, log_human, weight, draws=num_samples, rng=rng)
+    learned = np.arange(len(items))
+    if len(items) == len(verdicts.items) > MOST and not own.any() and error == 0:
+        # Every true label is known, and what verdicts are worth changes none.
+        learned = np.sort(np.random.default_rng([seed, 3]).choice(len(items), MOST, replace=False))
+    calibration = calibrate(seen, items[learned], log_human[learned], weight[learned], draws=num_samples, rng=rng)
     truth, probability = _draw_truth(seen, calibration, items, log_human, rng)
     person_error = np.tile(own, (len(truth), 1))
     if labels is not None and among is not None and free.any():

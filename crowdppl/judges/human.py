@@ -145,7 +145,11 @@ class HumanLabels:
             "stratum_size": stratum_size,
             "answer": answer,
         }
-        table = Table.of(_as_frame(data, source), given, _DEFAULTS, ("item", "verdict"), source)
+        frame = _as_frame(data, source)
+        if verdict is None and "score" in frame and not {"verdict", "label"} & set(map(str, frame.columns)):
+            given["verdict"] = "score"
+        table = Table.of(frame, given, _DEFAULTS, ("item", "verdict"), source)
+        table.frame[table.columns["verdict"]] = _grades(table)
         criteria.refuse_several(
             table.frame,
             criteria.column_of_criteria(table.frame, criterion, table.columns, source),
@@ -489,6 +493,38 @@ def _of_strata(
             )
         out[own] = labelled / stated[0]
     return out
+
+
+def _grades(table: Table) -> pd.Series[Any]:
+    """Return the column of labels, with numbers such as ``3.0`` as whole numbers.
+
+    Raises:
+        DataError: for numbers with fractions, which are no classes.
+    """
+    column = table.frame[table.columns["verdict"]]
+    if not (
+        pd.api.types.is_float_dtype(column.dtype)
+        or column.dtype == object
+        or pd.api.types.is_string_dtype(column.dtype)
+    ):
+        return column
+    text = column.astype(object).map(lambda value: isinstance(value, str))
+    blank = column.isna() | column.astype(object).map(
+        lambda value: isinstance(value, str) and not value.strip()
+    ).astype(bool)
+    numbers = pd.to_numeric(column.where(~blank), errors="coerce").astype(float)
+    booleans = column.astype(object).map(lambda value: isinstance(value, (bool, np.bool_))).any()
+    if booleans or blank.all() or not np.isfinite(numbers[~blank]).all():
+        return column
+    fractions = np.flatnonzero(~blank & (numbers % 1 != 0))
+    if len(fractions):
+        raise DataError(
+            f"{table.where('verdict')}, {rows_text(fractions)}: {numbers.iloc[fractions[0]]:g} is a score, and labels of people "
+            f"are classes; round them to the grades that judges give, or write pass and fail by a threshold"
+        )
+    if not (text & column.astype(str).str.contains(".", regex=False)).any() or numbers.abs().max() >= 2**53:
+        return column
+    return numbers.astype("Int64")
 
 
 def _require_all(table: Table, role: str, stated: npt.NDArray[np.bool_]) -> None:

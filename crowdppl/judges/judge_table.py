@@ -20,8 +20,8 @@ from crowdppl.judges.verdicts import Verdicts
 Array = npt.NDArray[Any]
 # Pseudo-verdicts of a judge, spread evenly over the cells of the table of true and given labels (Perks 1947).
 PSEUDO_VERDICTS = 1.0
-# Draws of which pairs of judges are compared.
-DRAWS = 400
+# Draws of which pairs of judges are compared; of many judges fewer, but so many at least; and numbers that are then held.
+DRAWS, FEWEST, LARGE = 400, 25, 50_000_000
 
 
 def judges(draws: TruthDraws) -> pd.DataFrame:
@@ -97,7 +97,8 @@ def comparisons(draws: TruthDraws) -> pd.DataFrame:
     number = by_judge(v, used).astype(float)
     seen = (number > 0).astype(float)
     common = (seen.T @ seen).astype(int)
-    every = max(len(draws.truth) // DRAWS, 1)
+    # Fewer draws of many judges, so that memory does not grow with their square.
+    every = max(len(draws.truth) // min(DRAWS, max(LARGE // max(J, 1) ** 2, FEWEST)), 1)
     truth, weight = draws.truth[::every], question_weights(draws, "population")[::every]
     difference = np.full((len(truth), J, J), np.nan)
     for d, z in enumerate(truth):

@@ -216,6 +216,15 @@ def preference(strength: Array, log_nu: Array) -> Array:
     return np.asarray((win + tie / 2) / (win + loss + tie))
 
 
+def elo(strength: Array) -> Array:
+    """Return strengths in the units of Elo's ratings, of the same shape: 400 more are odds of 10 to 1, and their mean is 1000.
+
+    They are the ratings that arenas publish, which fit Bradley and Terry's model to all pairs at once; ratings that are updated
+    after each pair depend on the order of the pairs.
+    """
+    return 1000.0 + 400.0 / np.log(10.0) * strength
+
+
 def against_others(strength: Array, log_nu: Array) -> Array:
     """Return the mean of :func:`preference` over the other systems, ``(D, S)``: the rate of a system."""
     each = preference(strength, log_nu)

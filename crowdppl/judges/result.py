@@ -13,7 +13,17 @@ import xarray as xr
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.identifiers import class_columns
-from crowdppl.judges import datatree, judge_table, panel_table, selection, several_answers, system_table, views
+from crowdppl.judges import (
+    alternative,
+    datatree,
+    drift,
+    judge_table,
+    panel_table,
+    selection,
+    several_answers,
+    system_table,
+    views,
+)
 from crowdppl.judges import people as of_people
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.panel_table import Panel
@@ -39,7 +49,11 @@ class JudgesResult(TruthDraws):
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """What cannot be known from these data, and then the notes on how they were read, in sentences."""
-        return (*statements(self), *self.notes)
+        return (*statements(self, self._drift), *self.notes)
+
+    @cached_property
+    def _drift(self) -> pd.DataFrame:
+        return drift.drift(self)
 
     @cached_property
     def tree(self) -> xr.DataTree:
@@ -81,6 +95,29 @@ class JudgesResult(TruthDraws):
     def versions(self) -> pd.DataFrame:
         """Return versions of a judge compared on the items that both saw: see :func:`crowdppl.judges.judge_table.versions`."""
         return judge_table.versions(self)
+
+    def drift(self) -> pd.DataFrame:
+        """Return whether judges have changed between versions and over time: see :func:`crowdppl.judges.drift.drift`."""
+        return self._drift.copy()
+
+    @checked(epsilon=arguments.number(at_least=0, below=1), q=arguments.probability)
+    def alternative_annotators(self, *, epsilon: float = 0.2, q: float = 0.05) -> pd.DataFrame:
+        """Test whether judges may take the place of a person: see :func:`crowdppl.judges.alternative_annotators`.
+
+        Args:
+            epsilon: what a judge may be worse, since it costs less.
+            q: rate of false discoveries.
+
+        Returns:
+            A row for each judge; none if people are not named, or fewer than three of them share enough items.
+        """
+        named = self.human is not None and bool((self.human.annotator >= 0).all())
+        human = self.human if named else None
+        return (
+            alternative.replacements(self.verdicts, human, epsilon, q)
+            if human is not None
+            else alternative.EMPTY.copy()
+        )
 
     def people(self) -> pd.DataFrame:
         """Return how often each person who labelled items is wrong: see :func:`crowdppl.judges.people.people`."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from crowdppl.errors import listed
+from crowdppl.judges import drift
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
 from crowdppl.judges.system_table import FEWEST as FEWEST_CLUSTERS
@@ -108,8 +110,13 @@ def _of_people(draws: TruthDraws) -> str:
     )
 
 
-def statements(draws: TruthDraws) -> list[str]:
-    """Return sentences on what these data do not identify, the most important first."""
+def statements(draws: TruthDraws, changes: pd.DataFrame) -> list[str]:
+    """Return sentences on what these data do not identify, the most important first.
+
+    Args:
+        draws: the result.
+        changes: of :func:`crowdppl.judges.drift.drift`.
+    """
     v = draws.verdicts
     labelled = int(draws.labelled.sum())
     out = []
@@ -156,6 +163,7 @@ def statements(draws: TruthDraws) -> list[str]:
             )
     if labelled:
         out += _treated_unlike(draws)
+    out += drift.sentences(draws, changes)
     given = np.bincount(
         v.judge[v.label >= 0] * len(v.labels) + v.label[v.label >= 0], minlength=len(v.judges) * len(v.labels)
     )

@@ -27,7 +27,8 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     - ``corrected`` with its interval: the rate of the true labels;
     - for pairs of answers, both are the probability that the system's answer is better than that of another system, ties counted
       half, in the mean over the other systems, by the model of Davidson (1970) fitted to each draw of the true labels; and
-      ``strength`` with its interval is the system's strength there, as log odds, of mean 0;
+      ``strength`` with its interval is the system's strength there, as log odds, of mean 0, and ``elo`` the same in the units of
+      Elo's ratings (:func:`crowdppl.judges.pairwise.elo`);
     - ``best``: probability that no system is better; ``rank`` with its interval, 1 for the best;
     - ``transported``: no item of the system has a human label. Its correction rests on judges who treat it as they treat other
       systems, and its interval contains how much that varies between systems.
@@ -49,6 +50,7 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     frame |= draws.columns("rank", rank) | {"rank": np.median(rank, axis=0)}
     if davidson is not None:
         frame |= draws.columns("strength", davidson[0])
+        frame |= draws.columns("elo", pairwise.elo(davidson[0]))
     frame["transported"] = labelled == 0
     return pd.DataFrame(frame).sort_values("corrected", ascending=False, kind="stable", ignore_index=True)
 
@@ -92,6 +94,14 @@ def rates(draws: TruthDraws, target: str) -> Array:
 def clustered(draws: TruthDraws) -> bool:
     """Return whether enough clusters of questions are stated to tell how much they differ."""
     return len(draws.verdicts.clusters) >= FEWEST
+
+
+def further(draws: TruthDraws) -> bool:
+    """Return whether rates on further questions are worth a table: with clusters, and of pairs that people judged, all of them.
+
+    These have no error of judges, so that rates on the judged pairs have no interval.
+    """
+    return clustered(draws) or (draws.paired and bool(draws.labelled.all()))
 
 
 def question_weights(draws: TruthDraws, target: str) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.errors import listed
+from crowdppl.judges import several_answers, system_table
 from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.result import JudgesResult
@@ -21,7 +22,13 @@ ITEMS = 20_000
 # Judges up to which the correlations of all pairs are shown, and systems up to which all pairs are compared in a matrix.
 MATRIX_JUDGES, MATRIX_SYSTEMS = 80, 12
 # Columns of names, which may be numbers.
-NAMES = ("item", "label", "judge", "system", "opponent")
+NAMES = ("item", "label", "judge", "judge_a", "judge_b", "annotator", "system", "opponent")
+# What the alternative annotator test says.
+ALTERNATIVE = (
+    "the alternative annotator test of Calderon, Reichart and Dror (2025), in which a judge may be worse by .2 since it costs "
+    "less; winning rate: share of the people whom the judge can replace; as good: how often it agrees with the others at least "
+    "as often as the person does"
+)
 # The page proposes a width of this share of the widest interval.
 NARROWER = 0.7
 
@@ -94,6 +101,7 @@ def content(
     items: pd.DataFrame | None = None,
     needed_labels: pd.DataFrame | None = None,
     width: float | None = None,
+    pass_at: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
     """Return the content of the report, as plain lists and numbers; arguments as of :func:`crowdppl.report.write_judges`."""
     v = result.verdicts
@@ -105,6 +113,8 @@ def content(
     if needed_labels is None and width > 0:
         needed_labels = result.labels_needed(width)
     items = result.next(20) if items is None else items
+    if pass_at is None:
+        pass_at = result.pass_at() if several_answers.several(result) else pd.DataFrame({"system": []})
     return {
         "title": title or str(source.get("file") or "Language models as judges"),
         "level": result.level,
@@ -126,6 +136,15 @@ def content(
         "better": _better(result, systems),
         "judges": _columns(result.judges()),
         "versions": _columns(result.versions()),
+        "drift": _columns(_drift(result)),
+        "drift_words": drift_words(result),
+        "judge_pairs": _columns(_judge_pairs(result)),
+        "people": _columns(people(result)),
+        "alternative": _columns(result.alternative_annotators()),
+        "alternative_words": ALTERNATIVE,
+        "pass_at": _columns(pass_at),
+        "population": _columns(result.systems("population") if system_table.further(result) else systems.head(0)),
+        "population_words": further_words(result),
         "panel": {
             "effective": [short(value) for value in panel.effective],
             "statement": panel.statement,
@@ -157,6 +176,7 @@ def criteria_content(
     items: pd.DataFrame | None = None,
     needed_labels: pd.DataFrame | None = None,
     width: float | None = None,
+    pass_at: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
     """Return the content of the report on several criteria: that of each, and the names; arguments as of :func:`content`."""
 
@@ -164,10 +184,58 @@ def criteria_content(
         return None if table is None else result.of(table, name)
 
     parts = [
-        content(one, run, title=title, items=part(items, name), needed_labels=part(needed_labels, name), width=width)
+        content(
+            one,
+            run,
+            title=title,
+            items=part(items, name),
+            needed_labels=part(needed_labels, name),
+            width=width,
+            pass_at=part(pass_at, name),
+        )
         for name, one in result.items()
     ]
     return {"title": parts[0]["title"], "criteria": [str(name) for name in result], "parts": parts}
+
+
+def further_words(result: JudgesResult) -> str:
+    """Return as what further questions vary."""
+    if system_table.clustered(result):
+        return f"as the {len(result.verdicts.clusters):,} clusters of these questions vary"
+    return "as these questions vary; the rates above are those of the judged pairs, which people know"
+
+
+def measure(result: JudgesResult, name: str) -> str:
+    """Return a measure of :func:`crowdppl.judges.drift.drift` in words."""
+    if name == "accuracy":
+        return "correct"
+    return "first better" if result.paired else "passing" if is_share(result) else "mean grade"
+
+
+def drift_words(result: JudgesResult) -> str:
+    """Return what the table of changes compares, in a sentence."""
+    return (
+        f"verdicts on the same items, or on items of one system with the same human label; if no judge had changed, at most "
+        f"{1 - result.level:.0%} of such tables would say that one has"
+    )
+
+
+def people(result: JudgesResult) -> pd.DataFrame:
+    """Return the errors of people, if any is learned or stated; else no rows."""
+    table = result.people()
+    return table if (table["basis"] != "shared").any() else table.head(0)
+
+
+def _drift(result: JudgesResult) -> pd.DataFrame:
+    """Return the table of changes with the names of measures in words."""
+    table = result.drift()
+    return table.assign(measure=[measure(result, name) for name in table["measure"]])
+
+
+def _judge_pairs(result: JudgesResult) -> pd.DataFrame:
+    """Return the comparisons of pairs of judges, of few enough to be read."""
+    few = len(result.verdicts.judges) <= MATRIX_JUDGES
+    return result.judge_comparisons() if few else pd.DataFrame({"judge_a": []})
 
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:

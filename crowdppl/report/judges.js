@@ -4,7 +4,18 @@ const rate = (x, digits = 1) => (x === null ? "–" : data.share ? percent(x, di
 const ends = (low, high) => (low === null ? "" : data.share ? `${(100 * low).toFixed(1)}–${percent(high, 1)}` : `${number(low)}–${number(high)}`);
 const signed = (x, digits = 2) => (x === null ? "–" : (/[1-9]/.test(number(x, digits)) && x > 0 ? "+" : "") + number(x, digits));
 const withEnds = (text, under) => make("span", {}, text, make("small", { class: "range", text: under }));
+const signedSpan = (low, high) => (low === null ? "" : `${signed(low)} to ${signed(high)}`);
 const rows = (columns) => range(Object.values(columns)[0]?.length ?? 0);
+// A table under a heading of its own, if it has rows, and columns of such tables: names, whole numbers, and changes with their ends.
+function section(id, heading, words, columns, what, cells) {
+  if (!rows(columns).length) return;
+  const place = make("div"), first = Object.values(columns)[0];
+  at(id).append(make("h3", { text: heading }), small(words), place);
+  table(place, what, rows(columns), cells(columns), { search: (n) => first[n] });
+}
+const named = (columns, key, words, row = false) => ({ name: words, text: true, row, value: (n) => columns[key][n], cell: (n) => columns[key][n] });
+const countOf = (columns, key, words = key) => ({ name: words, num: true, value: (n) => columns[key][n], cell: (n) => whole(columns[key][n]) });
+const change = (columns, key) => ({ name: key, num: true, value: (n) => columns[key][n], cell: (n) => withEnds(signed(columns[key][n], 3), signedSpan(columns[`${key}_low`][n], columns[`${key}_high`][n])) });
 
 // The ends of an axis and its ticks, for values that lie between low and high.
 function axis(low, high) {
@@ -117,12 +128,14 @@ at("systems-figure").append(
     hollow: systems.uncorrected[s], text: rate(systems.corrected[s]) + (transported && systems.transported[s] ? " ~" : "") })),
   axis(Math.max(least, Math.min(...allRates)), Math.min(most, Math.max(...allRates))), (x, digits) => (data.share ? percent(x, Math.max(0, digits - 2)) : number(x, digits))));
 const systemName = (s) => (counts.systems ? systems.system[s] : "all items");
-const ranked = (s) => (systems.rank_low[s] === systems.rank_high[s] ? whole(systems.rank_low[s]) : `${whole(systems.rank_low[s])}–${whole(systems.rank_high[s])}`);
+const ranked = (s, t = systems) => (t.rank_low[s] === t.rank_high[s] ? whole(t.rank_low[s]) : `${whole(t.rank_low[s])}–${whole(t.rank_high[s])}`);
+const elo = (t) => (t.elo ? [{ name: "Elo", num: true, value: (s) => t.elo[s], cell: (s) => withEnds(number(t.elo[s], 0), `${number(t.elo_low[s], 0)}–${number(t.elo_high[s], 0)}`) }] : []);
 const systemColumns = [
   { name: "system", text: true, row: true, value: (s) => systems.system[s], cell: systemName },
   { name: "rank", num: true, value: (s) => -systems.rank[s], cell: ranked },
   { name: "uncorrected", num: true, value: (s) => systems.uncorrected[s], cell: (s) => rate(systems.uncorrected[s]) },
   { name: "corrected", num: true, value: (s) => systems.corrected[s], cell: (s) => withEnds(rate(systems.corrected[s]), ends(systems.corrected_low[s], systems.corrected_high[s])) },
+  ...elo(systems),
   { name: "best", num: true, value: (s) => systems.best[s], cell: (s) => percent(systems.best[s]) },
   { name: "items", num: true, value: (s) => systems.items[s], cell: (s) => whole(systems.items[s]) },
   { name: "labelled", num: true, value: (s) => systems.labelled[s], cell: (s) => whole(systems.labelled[s]) },
@@ -139,6 +152,13 @@ if (data.better.length) {
       return k === l || p === null ? [null, ""] : [-Math.max(0, 2 * p - 1), percent(p), "", `${names[k]} better than ${names[l]}: ${percent(p)}`];
     }, "tiny"));
 }
+const corrected = (t, name, words) => ({ name: words, num: true, value: (n) => t[name][n], cell: (n) => withEnds(rate(t[name][n]), ends(t[`${name}_low`][n], t[`${name}_high`][n])) });
+section("population", "Rates on further questions", `With ${level} intervals, ${data.population_words}.`, data.population, "systems on further questions", (t) => [
+  named(t, "system", "system", true), { name: "rank", num: true, value: (n) => -t.rank[n], cell: (n) => ranked(n, t) }, corrected(t, "corrected", "corrected"), ...elo(t),
+]);
+section("pass-at", "Several answers to a question", "Whether one of k answers passes (pass@k), whether all do, and the rate of the one with the best verdicts.", data.pass_at, "numbers of answers", (t) => [
+  named(t, "system", "system", true), countOf(t, "k"), countOf(t, "questions"), corrected(t, "pass_at_k", "one passes"), corrected(t, "all_pass", "all pass"), corrected(t, "picked", "picked"),
+]);
 
 // ---------------------------------------------------------------- judges
 const binary = "sensitivity" in judges, has = (name) => name in judges && judges[name].some((x) => x !== null);
@@ -157,7 +177,7 @@ for (const [name, words] of binary ? [["sensitivity", "Sensitivity"], ["specific
 const share100 = (low, high) => (low === null ? "" : `${percent(low).slice(0, -1)}–${percent(high)}`);
 const quality = (name, words, text = percent, under = share100) => ({ name: words, num: true, value: (j) => judges[name][j],
   cell: (j) => withEnds(text(judges[name][j]), `${name}_low` in judges ? under(judges[`${name}_low`][j], judges[`${name}_high`][j]) : "") });
-const span = (low, high) => (low === null ? "" : `${number(low)}${low < 0 ? " to " : "–"}${number(high)}`), signedSpan = (low, high) => (low === null ? "" : `${signed(low)} to ${signed(high)}`);
+const span = (low, high) => (low === null ? "" : `${number(low)}${low < 0 ? " to " : "–"}${number(high)}`);
 const judgeColumns = [
   { name: "judge", text: true, row: true, value: (j) => judges.judge[j], cell: (j) => judges.judge[j] },
   { name: "family", text: true, value: (j) => judges.family[j], cell: (j) => judges.family[j] },
@@ -172,17 +192,35 @@ const judgeColumns = [
     cell: (j) => withEnds(judges.cost_per_effective_verdict[j] === null ? "–" : String(Number(judges.cost_per_effective_verdict[j].toPrecision(3))), "an effective verdict") }] : []),
 ];
 table(at("judges-table"), "judges", rows(judges), judgeColumns, { search: (j) => `${judges.judge[j]} ${judges.family[j]}`, sorted: 3 });
-if (data.versions.judge.length) {
-  const versions = data.versions, place = make("div");
-  at("versions").append(make("h3", { text: "Versions of a judge" }), small("Share of correct verdicts of the later version minus that of the earlier one, on the items that both saw."), place);
-  table(place, "versions", rows(versions), [
-    { name: "judge", text: true, row: true, value: (n) => versions.judge[n], cell: (n) => versions.judge[n] },
-    { name: "from", text: true, value: (n) => versions.version_a[n], cell: (n) => versions.version_a[n] },
-    { name: "to", text: true, value: (n) => versions.version_b[n], cell: (n) => versions.version_b[n] },
-    { name: "items", num: true, value: (n) => versions.items[n], cell: (n) => whole(versions.items[n]) },
-    { name: "difference", num: true, value: (n) => versions.difference[n], cell: (n) => withEnds(signed(versions.difference[n], 3), signedSpan(versions.difference_low[n], versions.difference_high[n])) },
-    { name: "later is better", num: true, value: (n) => versions.probability_better[n], cell: (n) => percent(versions.probability_better[n]) },
-  ], { search: (n) => versions.judge[n] });
+section("judge-pairs", "Judge against judge", "Accuracy of the first judge minus that of the second, on the items that both judged.", data.judge_pairs, "pairs of judges", (t) => [
+  named(t, "judge_a", "judge", true), named(t, "judge_b", "other judge"), countOf(t, "items"), change(t, "difference"),
+  { name: "first is better", num: true, value: (n) => t.probability_better[n], cell: (n) => percent(t.probability_better[n]) },
+]);
+section("versions", "Versions of a judge", "Share of correct verdicts of the later version minus that of the earlier one, on the items that both saw.", data.versions, "versions", (t) => [
+  named(t, "judge", "judge", true), named(t, "version_a", "from"), named(t, "version_b", "to"), countOf(t, "items"), change(t, "difference"),
+  { name: "later is better", num: true, value: (n) => t.probability_better[n], cell: (n) => percent(t.probability_better[n]) },
+]);
+section("drift", "Changes of judges", `Mean of the verdicts after minus before, at equal true labels, with ${level} intervals: ${data.drift_words}.`, data.drift, "changes", (t) => [
+  named(t, "judge", "judge", true), named(t, "before", "from"), named(t, "after", "to"), named(t, "measure", "measure"), countOf(t, "verdicts"),
+  { ...change(t, "change"), cell: (n) => (t.verdicts[n] ? change(t, "change").cell(n) : "cannot be known") },
+  { name: "note", text: true, value: (n) => Number(t.changed[n]), cell: (n) => (t.changed[n] ? make("span", { class: "pill warn", text: "changed" }) : "") },
+]);
+
+// ---------------------------------------------------------------- people
+section("people-errors", "Errors", `Probability of an incorrect label, with ${level} intervals. Shared: items that others labelled, too.`, data.people, "people", (t) => [
+  named(t, "annotator", "person", true), countOf(t, "labels"), countOf(t, "shared_items", "shared"),
+  { name: "error", num: true, value: (n) => t.error[n], cell: (n) => withEnds(percent(t.error[n], 1), t.basis[n] === "learned" ? `${(100 * t.error_low[n]).toFixed(1)}–${percent(t.error_high[n], 1)}` : "") },
+  named(t, "basis", "basis"),
+]);
+section("alternative", "May a judge take the place of a person?", `By ${data.alternative_words}.`, data.alternative, "judges", (t) => [
+  named(t, "judge", "judge", true), countOf(t, "annotators", "people"), countOf(t, "items"),
+  { name: "winning rate", num: true, value: (n) => t.winning_rate[n], cell: (n) => number(t.winning_rate[n]) },
+  { name: "as good", num: true, value: (n) => t.advantage[n], cell: (n) => percent(t.advantage[n], 1) },
+  { name: "passes", text: true, value: (n) => Number(t.passes[n]), cell: (n) => (t.passes[n] ? "yes" : "no") },
+]);
+if (!rows(data.people).length && !rows(data.alternative).length) {
+  at("people").remove();
+  at("to-people").remove();
 }
 
 // ---------------------------------------------------------------- the panel

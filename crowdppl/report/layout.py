@@ -154,6 +154,7 @@ def write_judges(
     items: pd.DataFrame | None = None,
     needed: pd.DataFrame | None = None,
     width: float | None = None,
+    pass_at: pd.DataFrame | None = None,
 ) -> Path:
     """Write the report on judges and systems to a file, atomically.
 
@@ -166,13 +167,20 @@ def write_judges(
         items: ``result.next(n)``, if already computed. Defaults to 20 items.
         needed: ``result.labels_needed(width)``, if already computed.
         width: the wished width of the intervals of systems. Defaults to about two thirds of the widest one.
+        pass_at: ``result.pass_at(k)``, if already computed. Defaults to the numbers of answers of that method.
 
     Raises:
         FileError: if the file cannot be written.
         OptionError: for a width of 0 or less.
     """
     path = Path(path)
-    options: dict[str, Any] = {"title": title, "items": items, "needed_labels": needed, "width": width}
+    options: dict[str, Any] = {
+        "title": title,
+        "items": items,
+        "needed_labels": needed,
+        "width": width,
+        "pass_at": pass_at,
+    }
     if isinstance(result, CriteriaResult):
         data = judged.criteria_content(result, run, **options)
     else:

@@ -33,7 +33,7 @@ def panel(seed=1, items=80):
     # The two versions of b-1 both judge some items.
     again = table[(of == "b-1") & (drawn < 0.3)].assign(version="v2")
     human = truth[~truth["item"].str.endswith("s3")].sample(60, random_state=seed)
-    return pd.concat([table, again]), human.assign(annotator="ann")
+    return pd.concat([table, again]), pd.concat([human.assign(annotator=name) for name in ("ann", "bob", "cem")])
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,16 @@ def test_what_is_printed(written, files):
         assert f"{count} ({count / lost.loc[judge, 'verdicts']:.1%})" in output
     assert "None of them counts as a failure" in output
     assert "Versions of a judge" in output
+    assert "Judge against judge" in output
+    pair = result.judge_comparisons().iloc[0]
+    assert f"{pair['difference']:+.3f} ({pair['difference_low']:+.3f} to {pair['difference_high']:+.3f})" in output
+    changes = result.drift()
+    assert "Changes of judges at equal true labels" in output
+    assert (
+        f"{changes['change'][0]:+.3f} ({changes['change_low'][0]:+.3f} to {changes['change_high'][0]:+.3f})" in output
+    )
+    assert "May a judge take the place of a person?" in output
+    assert f"{result.alternative_annotators()['advantage'][0]:.1%}" in output
     assert "Label next: 5 items" in output
     further = result.systems("population").iloc[0]
     ends = f"({100 * further['corrected_low']:.1f}–{100 * further['corrected_high']:.1f})"
@@ -102,6 +112,9 @@ def test_what_is_written(written, files):
         "next": result.next(5),
         "labels_needed": result.labels_needed(0.12),
         "versions": result.versions(),
+        "drift": result.drift(),
+        "judge_comparisons": result.judge_comparisons(),
+        "alternative_annotators": result.alternative_annotators(),
         "people": result.people(),
         "pass_at_k": result.pass_at(),
         "systems_population": result.systems("population"),

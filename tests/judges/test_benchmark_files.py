@@ -2,7 +2,9 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from crowdppl import DataError, judges
 from crowdppl.errors import silent
@@ -142,3 +144,142 @@ def test_matches_and_choices_of_openai_evals(tmp_path):
     assert (verdicts.state == State.UNPARSEABLE).sum() == 1
     with pytest.raises(DataError, match="no event of the type match"):
         read(tmp_path, evals(sampling, ["gpt-3.5"]))
+
+
+def vote(question, won, judge="arena_user_1", **others):
+    record = {"question_id": question, "model_a": "a", "model_b": "b", "winner": won, "judge": judge, "anony": True}
+    return record | others
+
+
+def test_votes_of_people_in_an_arena(tmp_path):
+    won = ("model_a", "model_b", "tie (bothbad)", "tie")
+    records = [vote(f"q{n}", w, f"arena_user_{n}") for n, w in enumerate(won)]
+    records += [
+        vote("q9", "model_a", anony=False),
+        vote("q8", "model_a", dedup_tag={"sampled": False}),
+        vote("q7", "?"),
+    ]
+    rows, verdicts = read(tmp_path, records, "battles.json")
+    assert rows.format == "arena"
+    assert (verdicts.judges.tolist(), len(verdicts)) == (["people"], 4)
+    assert verdicts.human["verdict"].tolist() == ["first", "second", "tie", "tie"]
+    assert [verdicts.labels[k] for k in verdicts.label] == ["first", "second", "tie", "tie"]
+    for reason in ("names of the models", "repeated prompts", "without a winner"):
+        assert any(reason in note for note in rows.notes)
+    # Beside verdicts of a model, people are not judges.
+    _, verdicts = read(tmp_path, [*records, *(vote(f"q{n}", "model_a", "gpt-4") for n in range(4))], "battles.json")
+    assert verdicts.judges.tolist() == ["gpt-4"]
+    assert len(verdicts.human) == 4
+
+
+def test_votes_in_a_table_with_a_column_for_each_outcome(tmp_path):
+    names = ["id", "model_a", "model_b", "winner_model_a", "winner_model_b", "winner_tie"]
+    lines = [",".join(names), "1,x,y,1,0,0", "2,y,x,0,1,0", "3,x,y,0,0,1"]
+    (tmp_path / "train.csv").write_text("\n".join(lines))
+    with silent():
+        verdicts = judges.read(tmp_path / "train.csv")
+    assert [verdicts.labels[k] for k in verdicts.label] == ["first", "second", "tie"]
+    (tmp_path / "train.csv").write_text("\n".join([lines[0], "1,x,y,0,0,0"]))
+    with pytest.raises(DataError, match=r"no verdict in this file of an arena's votes.*without a winner"):
+        judges.read(tmp_path / "train.csv")
+
+
+def test_strengths_of_an_arena_are_those_of_bradley_and_terry(tmp_path):
+    """With people alone, rates on the votes have no interval, and those on further votes are as wide as of the votes."""
+    rng = np.random.default_rng(0)
+    records = []
+    for n in range(300):
+        a, b = rng.choice(3, 2, replace=False)
+        first = rng.random() < 1 / (1 + np.exp(b - a))
+        records.append(vote(n, "model_a" if first else "model_b", model_a=f"m{a}", model_b=f"m{b}"))
+    _, verdicts = read(tmp_path, records, "battles.json")
+    with silent():
+        result = judges.fit(verdicts, num_samples=100)
+    table = result.systems().set_index("system")
+    assert (table["elo_high"] - table["elo_low"]).max() < 1e-6
+    further = result.systems("population").set_index("system")
+    assert (further["elo_high"] - further["elo_low"]).between(30, 150).all()
+    # The likelihood of Bradley and Terry, with the prior of the strengths.
+    wins = np.zeros((3, 3))
+    for record in records:
+        a, b = int(record["model_a"][1]), int(record["model_b"][1])
+        wins[(a, b) if record["winner"] == "model_a" else (b, a)] += 1
+
+    def loss(s):
+        return (wins * np.log1p(np.exp(s[None] - s[:, None]))).sum() + (s**2).sum() / 18
+
+    best = minimize(loss, np.zeros(3), tol=1e-12).x
+    expected = 1000 + 400 / np.log(10) * (best - best.mean())
+    assert table.loc[["m0", "m1", "m2"], "elo"].to_numpy() == pytest.approx(expected, abs=0.1)
+
+
+def test_arena_hard(tmp_path):
+    scores = [("A>>B", "B>A"), ("B>A", "A>B"), ("A=B", None), (None, "A<B")]
+    records = [
+        {"question_id": n, "model": "mine", "judge": "gpt-4", "games": [{"score": s} for s in pair]}
+        for n, pair in enumerate(scores)
+    ]
+    records[3]["games"][0] = None
+    rows, verdicts = read(tmp_path, records)
+    assert rows.format == "arena-hard"
+    assert verdicts.systems.tolist() == ["mine", "baseline"]
+    given = [None if k < 0 else verdicts.labels[k] for k in verdicts.label]
+    # The first game shows the baseline as A, the second the model.
+    assert given == ["second", "second", "first", "first", "tie", None, None, "second"]
+    assert verdicts.swapped.tolist() == [1, 0] * 4
+    assert [State(s).name for s in verdicts.state[5:7]] == ["UNPARSEABLE", "MISSING"]
+
+
+def helm_run(annotations, model="org/mine", **state):
+    states = [
+        {"instance": {"id": f"id{n}"}, "train_trial_index": 0, "annotations": a} | state
+        for n, a in enumerate(annotations)
+    ]
+    return {"adapter_spec": {"method": "generation", "model": model}, "request_states": states}
+
+
+def test_annotations_of_helm(tmp_path):
+    safe = [
+        {"xstest": {"prompt_text": "...", "gpt_score": s, "gpt_reasoning": "...", "llama_score": t}}
+        for s, t in ((1.0, 0.0), (0.0, None), (1.0, 1.0))
+    ]
+    rows, verdicts = read(tmp_path, helm_run(safe), "scenario_state.json")
+    assert rows.format == "helm"
+    assert (verdicts.judges.tolist(), verdicts.systems.tolist()) == (["gpt", "llama"], ["org/mine"])
+    assert verdicts.items[0] == "id0"
+    assert [State(s).name for s in verdicts.state].count("UNPARSEABLE") == 1
+    assert verdicts.labels.tolist() == [False, True]
+    # A jury with two criteria, a single judge, and equivalences.
+    jury = [
+        {"medalign": {"gpt": {"accuracy": {"score": n}, "clarity": {"score": 5}}, "prompt_text": "x"}} for n in (1, 4)
+    ]
+    rows, _ = read(tmp_path, helm_run(jury), "scenario_state.json")
+    assert rows.frame[["metric", "verdict"]].to_numpy().tolist() == [
+        ["accuracy", 1],
+        ["clarity", 5],
+        ["accuracy", 4],
+        ["clarity", 5],
+    ]
+    _, verdicts = read(tmp_path, helm_run([{"wildbench": {"score": s}} for s in (7.0, 3.0)]), "scenario_state.json")
+    assert (verdicts.judges.tolist(), verdicts.labels.tolist()) == (["wildbench"], [3, 7])
+    same = [{"omni_math": {"gpt_equivalence_of_answers": word}} for word in ("TRUE", "FALSE", "")]
+    _, verdicts = read(tmp_path, helm_run(same), "scenario_state.json")
+    assert verdicts.labels.tolist() == [False, True]
+    assert verdicts.state.tolist() == [State.GIVEN, State.GIVEN, State.UNPARSEABLE]
+    with pytest.raises(DataError, match="no annotation of a model"):
+        read(tmp_path, helm_run([None, {}]), "scenario_state.json")
+
+
+def test_a_folder_of_runs_of_helm(tmp_path):
+    for model in ("org/a", "org/b"):
+        folder = tmp_path / "runs" / model.replace("/", "_")
+        folder.mkdir(parents=True)
+        run = helm_run([{"xstest": {"gpt_score": float(n % 2)}} for n in range(3)], model)
+        (folder / "scenario_state.json").write_text(json.dumps(run))
+        stats = [{"name": {"name": "exact_match", "split": "test"}, "count": 1, "mean": 1.0}]
+        other = [{"instance_id": "id0", "train_trial_index": 0, "stats": stats}]
+        (folder / "per_instance_stats.json").write_text(json.dumps(other))
+    with silent():
+        verdicts = judges.read(tmp_path / "runs")
+    assert verdicts.systems.tolist() == ["org/a", "org/b"]
+    assert len(verdicts.items) == 6

@@ -374,3 +374,18 @@ def test_strata_without_probabilities_are_not_used_silently(panel):
     assert any(s.startswith("Strata of the human labels are not used") for s in judges.fit(verdicts, human).statements)
     stated = judges.fit(verdicts, human.assign(probability=0.1))
     assert not any(s.startswith("Strata") for s in stated.statements)
+
+
+def test_all_of_many_items_labelled():
+    """Rates are those of the labels, whatever the sample from which the weights of verdicts are learned."""
+    verdicts, truth = judges.simulate(items=1050, rates=[0.7, 0.5], accuracy=[0.8], family=["a"], seed=0)
+    fitted = judges.fit(verdicts, truth, num_samples=50)
+    table = fitted.systems().set_index("system")
+    passed = truth["verdict"].eq("pass").groupby(truth["item"].str[-2:]).mean()
+    for system in ("s1", "s2"):
+        assert table.loc[system, ["corrected_low", "corrected", "corrected_high"]].tolist() == pytest.approx(
+            [passed[system]] * 3
+        )
+    assert fitted.judges()["share_correct"].iloc[0] == pytest.approx(
+        (verdicts["verdict"] == truth.set_index("item")["verdict"][verdicts["item"]].to_numpy()).mean()
+    )

@@ -42,6 +42,21 @@ FILES = {
         },
         {"span_id": "b", "name": "n", "annotator_kind": "HUMAN", "result": {"label": "n"}},
     ],
+    "arena.jsonl": [
+        {"question_id": "q", "model_a": "a", "model_b": "b", "winner": "tie", "judge": "arena_user_1", "anony": True},
+        {"question_id": "r", "model_a": "b", "model_b": "a", "winner": "model_a", "judge": "gpt", "tstamp": 1.6e9},
+    ],
+    "arena-hard.jsonl": [
+        {"question_id": "q", "model": "a", "judge": "g", "games": [{"score": "A>B"}, {"score": None}]},
+        {"uid": "r", "model": "a", "judge": "g", "games": [None, {"score": "A=B"}], "baseline": "b"},
+    ],
+    "helm.json": {
+        "adapter_spec": {"model": "m"},
+        "request_states": [
+            {"instance": {"id": "i1"}, "train_trial_index": 0, "annotations": {"x": {"g_score": 1.0, "l_score": None}}},
+            {"instance": {"id": "i2"}, "train_trial_index": 0, "annotations": {"x": {"g": {"c": {"score": 3}}}}},
+        ],
+    },
     "table.jsonl": [
         {"item": 1, "judge": "j", "verdict": "yes", "score": 0.1, "system": "s", "when": 3, "swapped": 1},
         {"item": 2, "judge": "k", "verdict": "no"},

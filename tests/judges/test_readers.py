@@ -523,7 +523,7 @@ def refused(call, kind, message):
     assert str(error.value) == message
 
 
-KNOWN = "'inspect', 'promptfoo', 'deepeval', 'lm-eval', 'langfuse', 'phoenix', 'mt-bench', 'alpaca-eval', 'openai-evals', 'table'"
+KNOWN = ", ".join(map(repr, formats.NAMES))
 
 
 def test_unknown_formats(write, tmp_path):

@@ -91,6 +91,44 @@ def test_numbers_are_those_of_the_tables(result, page):
     assert open_items == sorted(open_items)
 
 
+def test_tables_that_not_all_results_have():
+    """Further questions, several answers, pairs of judges, versions, changes, people, and the alternative annotator test."""
+    verdicts, truth = crowdppl.judges.simulate(items=40, rates=[0.7], seed=1)
+    table = verdicts.assign(question=verdicts["question"] // 2, cluster=verdicts["question"] // 8)
+    table["version"] = np.where(table["judge"] == "a-1", "v1", None)
+    table = pd.concat([table, table[table["judge"] == "a-1"].assign(version="v2", verdict="pass")])
+    named = [truth.head(20).assign(annotator=name) for name in ("ann", "bob", "cem")]
+    named[2].loc[:4, "verdict"] = "fail"
+    one = fitted(table, pd.concat(named))
+    data = judged.content(one)
+    expected = {
+        "population": one.systems("population"),
+        "pass_at": one.pass_at(),
+        "judge_pairs": one.judge_comparisons(),
+        "versions": one.versions(),
+        "people": one.people(),
+        "alternative": one.alternative_annotators(),
+        "drift": one.drift(),
+    }
+    for name, frame in expected.items():
+        assert len(frame), name
+        assert list(data[name]) == frame.columns.tolist()
+        for column in frame.select_dtypes("number"):
+            close(data[name][column], frame[column])
+    assert data["drift"]["measure"] == ["passing", "correct"]
+    assert any("'a-1' is more lenient" in sentence for sentence in data["statements"])
+    other = judged.content(one, pass_at=one.pass_at(1))
+    assert other["pass_at"]["k"] == [1]
+
+
+def test_places_of_the_script_are_on_the_page():
+    folder = Path(report.__file__).parent
+    script = (folder / "judges.js").read_text()
+    names = set(re.findall(r'\b(?:at|section)\("([^"]+)"', script))
+    assert {"drift", "population", "people-errors"} <= names
+    assert names <= set(re.findall(r'id="([^"]+)"', (folder / "templates" / "judges.html").read_text()))
+
+
 def test_sentence_on_labels_needed(result):
     now = result.systems()
     widest = float((now["corrected_high"] - now["corrected_low"]).max())

@@ -127,7 +127,7 @@ def judges_command(
             more = {"next.csv": one.next(next_)}
             if pass_at or several_answers.several(one):
                 more["pass_at_k.csv"] = one.pass_at(pass_at or None)
-            if system_table.clustered(one):
+            if system_table.further(one):
                 more["systems_population.csv"] = one.systems("population")
             if width is not None:
                 more["labels_needed.csv"] = one.labels_needed(width)
@@ -158,10 +158,9 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
     from crowdppl.cli import inputs
     from crowdppl.data.questions import CRITERIA, only
     from crowdppl.data.questions import named as named_columns
-    from crowdppl.data.readers.source import read_table
     from crowdppl.data.readers.streams import local, source_name
     from crowdppl.judges.human import HumanLabels
-    from crowdppl.judges.readers.formats import read_each
+    from crowdppl.judges.readers.formats import people_of, read_each
 
     stated = how_read.given()
     several, column = stated.pop("criteria", False), stated.pop("criterion", None)
@@ -178,7 +177,7 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
     if human is None:
         return verdicts, None, source
     with local(human) as path:
-        table = read_table(path)
+        table = people_of(path)
         source |= {"human labels": source_name(human), "sha256 of the human labels": digests.sha256(path)}
     name = source_name(human)
     columns = named_columns(table, (), CRITERIA)
@@ -221,6 +220,7 @@ def _write(
         title=title,
         items=contents.get("next.csv"),
         needed=contents.get("labels_needed.csv"),
+        pass_at=contents.get("pass_at_k.csv"),
         width=width,
     )
     written = folder.write(out, contents, page, run, raw=raw, then=partial(set_state, f"the results are in {out}"))

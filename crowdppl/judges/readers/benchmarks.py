@@ -7,21 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl.errors import DataError
+from crowdppl.judges.readers.arenas import FIRST, SECOND, TIE, winner
 from crowdppl.judges.readers.content import Content, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
 # MT-bench's rating of a reply without one, AlpacaEval's name of an answer that was not read, and that of OpenAI's evals.
 _NO_RATING, _ERROR, _INVALID = -1, "error", "__invalid__"
-# Names of verdicts on pairs.
-FIRST, SECOND, TIE = "first", "second", "tie"
 _RATED = {"question_id", "model", "judge", "score"}
 _COMPARED = {"question_id", "model_1", "model_2", "judge", "g1_winner"}
 _VOTED = {"question_id", "model_a", "model_b", "winner", "judge"}
 _ALPACA = {"instruction", "generator_1", "generator_2", "annotator", "preference"}
-# Winner of a pair by how it is written, for the models as they stand in the record.
-_WINNERS = {"model_1": FIRST, "model_a": FIRST, "model_2": SECOND, "model_b": SECOND}
-_TIES = ("tie", "tie (bothbad)", "both_bad", "bothbad")
 
 
 def _some(content: Content) -> list[dict[str, Any]]:
@@ -72,7 +68,8 @@ def mt_bench(content: Content, rows: Collector) -> None:
         for name, swapped in games:
             if name not in record:
                 continue
-            verdict, state = _winner(record[name])
+            unread = str(record[name]).strip().lower() == _ERROR
+            verdict, state = winner(record[name]), State.UNPARSEABLE if unread else None
             others = {} if swapped is None else {"swapped": swapped}
             rows.add(
                 item,
@@ -85,13 +82,6 @@ def mt_bench(content: Content, rows: Collector) -> None:
                 when=when,
                 **others,
             )
-
-
-def _winner(name: Any) -> tuple[str | None, State | None]:
-    text = str(name).strip().lower()
-    if text == _ERROR:
-        return None, State.UNPARSEABLE
-    return (TIE if text in _TIES else _WINNERS.get(text)), None
 
 
 def is_alpaca_eval(content: Content) -> bool:

@@ -14,10 +14,21 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data import questions
 from crowdppl.data.readers.opening import LIMIT
+from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 from crowdppl.judges import criteria
-from crowdppl.judges.readers import benchmarks, deepeval, inspect_logs, lm_eval, observability, promptfoo, tables
+from crowdppl.judges.readers import (
+    arenas,
+    benchmarks,
+    deepeval,
+    helm,
+    inspect_logs,
+    lm_eval,
+    observability,
+    promptfoo,
+    tables,
+)
 from crowdppl.judges.readers.archives import ENDING, opened
 from crowdppl.judges.readers.content import Content
 from crowdppl.judges.readers.rows import Collector, VerdictRows
@@ -49,6 +60,9 @@ FORMATS = {
     "phoenix": Format(
         "Phoenix's annotations (CSV, Parquet, JSON, JSON Lines)", observability.is_phoenix, observability.phoenix
     ),
+    "arena": Format("an arena's votes (JSON, JSON Lines, CSV, Parquet)", arenas.is_arena, arenas.arena),
+    "arena-hard": Format("Arena-Hard's verdicts (JSON Lines)", arenas.is_arena_hard, arenas.arena_hard),
+    "helm": Format("HELM's scenario state (JSON)", helm.is_helm, helm.helm),
     "mt-bench": Format("MT-bench's or an arena's verdicts (JSON Lines)", benchmarks.is_mt_bench, benchmarks.mt_bench),
     "alpaca-eval": Format("AlpacaEval's annotations (JSON)", benchmarks.is_alpaca_eval, benchmarks.alpaca_eval),
     "openai-evals": Format("OpenAI's evals (JSON Lines)", benchmarks.is_openai_evals, benchmarks.openai_evals),
@@ -106,8 +120,8 @@ def read(
     """Read the verdicts of judges from what an evaluation tool has written, or from a table.
 
     Formats: ``inspect``, ``promptfoo``, ``deepeval``, ``lm-eval``, ``langfuse``, ``phoenix``, ``mt-bench``, ``alpaca-eval``,
-    ``openai-evals``, and ``table``, a table with a row
-    for each verdict. What each reader takes for item, judge, system and state is described with the readers.
+    ``openai-evals``, ``helm``, ``arena`` (votes of people), ``arena-hard``, and ``table``, a table with a row for each verdict.
+    What each reader takes for item, judge, system and state is described with the readers.
 
     Args:
         path: the file, or a folder of files of one format, such as a log for each system; ``"-"`` is standard input.
@@ -161,6 +175,20 @@ def read_criteria(
     """
     rows, frame = _rows_and_table(path, format, limit, options, criterion=criterion)
     return _by_criterion(path, format, limit, rows, frame, criterion, options)
+
+
+def people_of(path: Path) -> pd.DataFrame:
+    """Return a table of human labels, or the votes of people that a file of an arena contains.
+
+    Raises:
+        FileError: if the file cannot be read.
+    """
+    content = Content(path)
+    if arenas.is_arena(content):
+        votes = _one(content, "arena", None).human
+        if votes is not None:
+            return votes
+    return read_table(path)
 
 
 def read_each(

@@ -87,7 +87,7 @@ def _langfuse_value(row: Row) -> Any:
     number = _number(value)
     if kind == "BOOLEAN":
         if number is not None:
-            return bool(number)
+            return bool(number) if number in (0, 1) else None
         return {"true": True, "false": False}.get(str(text if text is not None else value).strip().lower())
     if kind == "CATEGORICAL":
         return str(text) if text is not None else value if value is None else str(value)

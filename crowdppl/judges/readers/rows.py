@@ -101,6 +101,8 @@ class Collector:
             number, verdict = plain, None
         elif isinstance(verdict, float):  # not a number, or infinite
             verdict = None
+        # Texts of which no reader says that they are verdicts may stand for a state, such as "ERROR".
+        unsure = state is None and isinstance(verdict, str)
         if state is None:
             state = State.MISSING if verdict is None and plain is None else State.GIVEN
         if state != State.GIVEN:
@@ -112,7 +114,7 @@ class Collector:
                 "model": model,
                 "verdict": verdict,
                 "number": plain,
-                "status": state.name.lower(),
+                "status": None if unsure else state.name.lower(),
                 "score": number,
                 **others,
             }
