@@ -115,7 +115,8 @@ class NumericAnnotations:
     @arguments.checked(device=arguments.place)
     def to(self, device: str | torch.device | None = None) -> Self:
         """Return the same data on a device."""
-        return self if device is None else replace(self, **{name: v.to(device) for name, v in self.tensors().items()})
+        moved: dict[str, Any] = {} if device is None else {name: v.to(device) for name, v in self.tensors().items()}
+        return replace(self, **moved) if moved else self
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the fields that are tensors, by name."""

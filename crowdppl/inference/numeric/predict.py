@@ -43,7 +43,9 @@ def predict_numbers(
     """
     data = _asked(posterior, items)
     with isolated(seed), torch.no_grad():
-        parts = [_moments(posterior, part) for part in _parts(data)]
+        draws = _draws(posterior)
+        workers = _workers(posterior, data, draws)
+        parts = [_moments(posterior, part, draws, workers) for part in _parts(data)]
     value, sd = np.concatenate(parts, axis=1)
     half = float(ndtri((1 + default_level(level)) / 2)) * sd
     low, high = value - half, value + half
@@ -105,7 +107,8 @@ def _asked(posterior: NumericPosterior, items: Any) -> NumericAnnotations:
 
 def _feature_names(posterior: NumericPosterior) -> tuple[str, ...] | None:
     """Return the names of the features, or ``None`` if they had none of their own."""
-    return tuple(map(str, posterior.tree["posterior"]["feature"].values)) if posterior.info["named_features"] else None
+    names = posterior.tree["posterior"]["feature"].to_numpy().tolist()
+    return tuple(map(str, names)) if posterior.info["named_features"] else None
 
 
 def _parts(data: NumericAnnotations) -> Iterator[NumericAnnotations]:
@@ -124,17 +127,29 @@ def _parts(data: NumericAnnotations) -> Iterator[NumericAnnotations]:
         )
 
 
-def _moments(posterior: NumericPosterior, data: NumericAnnotations) -> Array:
-    """Return mean and standard deviation of the numbers of items, ``(2, N)``."""
+def _draws(posterior: NumericPosterior) -> dict[str, Tensor]:
+    """Return draws of the parameters by name, ``(S, ...)``: with few, each several times, as new workers differ in each."""
     group = posterior.tree["posterior"]
     size = group.sizes["chain"] * group.sizes["draw"]
-    # With workers who are drawn from the crowd every draw counts, and draws of parameters are used again.
-    chosen = torch.arange(DRAWS) % size if size < DRAWS else torch.linspace(0, size - 1, DRAWS).long()
-    draws = {str(name): torch.from_numpy(posterior.draws(str(name)))[chosen] for name in group.data_vars}
+    few = size < DRAWS
+    chosen = torch.arange(-(-DRAWS // size) * size) % size if few else torch.linspace(0, size - 1, DRAWS).long()
+    return {str(name): torch.from_numpy(posterior.draws(str(name)))[chosen] for name in group.data_vars}
+
+
+def _moments(
+    posterior: NumericPosterior, data: NumericAnnotations, draws: dict[str, Tensor], workers: dict[str, Tensor]
+) -> Array:
+    """Return mean and standard deviation of the numbers of items, ``(2, N)``.
+
+    Args:
+        posterior: a result.
+        data: labels of the items, and their features.
+        draws: see :func:`_draws`.
+        workers: see :func:`_workers`.
+    """
     # Near zero and one, so that sums of squares keep their digits.
     centre, unit = float(draws["mean"].mean()), float(draws["truth_sd"].mean())
-    workers = _workers(posterior, data, draws)
-    features = {}
+    features: dict[str, Any] = {}
     if data.features is not None:
         mean, sd = (
             torch.from_numpy(posterior.tree["constant_data"][f"feature_{part}"].to_numpy()) for part in ("mean", "sd")
