@@ -25,7 +25,7 @@ from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.em import Loop
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.isolation import random_state, set_random_state, without_warnings
+from crowdppl.isolation import without_warnings
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import LinearGaussian
 
@@ -135,10 +135,7 @@ def svi(
     inference = SVI(model.program, family, optimiser, Trace_ELBO())
     losses: list[float] = []
     converged = False
-    stream = random_state(data.value.device)
-    with torch.no_grad():
-        family(data)  # its parameters exist from the first call on
-    set_random_state(stream, data.value.device)
+    family._setup_prototype(data)  # as the first step does: its parameters exist from here on
     guided = {name: value.data for name, value in family.named_parameters()}
     stopped = keep.resume(SVIState, data.value.device)
     if stopped is not None:
