@@ -23,7 +23,8 @@ from crowdppl import AnnotationModel, Annotations
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind, is_unknown
-from crowdppl.models import CATALOGUE, LabelSets
+from crowdppl.model.numeric import StandardLabels
+from crowdppl.models import CATALOGUE, NUMERIC, LabelSets, LinearGaussian
 
 FOLDER = Path(__file__).parent / "images" / "plates"
 
@@ -87,6 +88,33 @@ def graph(model: AnnotationModel) -> Graph:
     parents["label"] = get_provenance(label)
     if any("features" in of for of in parents.values()):
         nodes.insert(0, Node("features", "given", "item", observed=True))
+    order = [node.name for node in nodes]
+    edges = [(a, b) for b in order for a in order if a != b and a in parents.get(b, ())]
+    return Graph(tuple(nodes), tuple(edges))
+
+
+def graph_of_numbers(model: LinearGaussian) -> Graph:
+    """Return what depends on what in a model of numbers, whose program has the truth integrated out: it is put back."""
+    data = design()
+    rng = np.random.default_rng(0)
+    labels = Annotations.from_arrays(
+        data.item.numpy(), data.worker.numpy(), rng.normal(size=data.A), kind="numeric", features=data.features
+    )
+    with isolated(0), torch.no_grad(), pyro.validation_enabled(False):
+        standard = StandardLabels.of(labels)  # type: ignore[arg-type]  # numbers give this type
+        standard = replace(standard, features=ProvenanceTensor(standard.features, frozenset({"features"})))
+        with poutine.trace() as traced, TrackProvenance():
+            model.program(standard)
+    nodes, parents = [Node("features", "given", "item", observed=True)], {}
+    sites = {name: site for name, site in traced.trace.nodes.items() if site["type"] == "sample" and name != "worker"}
+    of_labels = sites.pop("labels")["fn"]
+    for name, site in sites.items():
+        plate = next((frame.name for frame in site["cond_indep_stack"]), None)
+        nodes.append(Node(name, kind(site["fn"]), plate))
+        parents[name] = get_provenance(site["fn"].log_prob(detach_provenance(site["value"])))
+    nodes += [Node("truth", "Normal", "item"), Node("label", "Normal", "annotation", observed=True)]
+    parents["truth"] = get_provenance((of_labels.truth_sd, of_labels.centre))
+    parents["label"] = get_provenance((of_labels.intercept, of_labels.slope, of_labels.noise)) | {"truth"}
     order = [node.name for node in nodes]
     edges = [(a, b) for b in order for a in order if a != b and a in parents.get(b, ())]
     return Graph(tuple(nodes), tuple(edges))
@@ -240,7 +268,9 @@ def svg(graph: Graph, title: str) -> str:
 
 def pictures() -> dict[str, str]:
     """Return the diagram of every model of the zoo, by its file name."""
-    return {f"{name}.svg": svg(graph(model()), f"Plate diagram of {name}") for name, model in CATALOGUE.items()}
+    graphs = {name: graph(model()) for name, model in CATALOGUE.items()}
+    graphs |= {name: graph_of_numbers(model()) for name, model in NUMERIC.items()}
+    return {f"{name}.svg": svg(one, f"Plate diagram of {name}") for name, one in graphs.items()}
 
 
 if __name__ == "__main__":

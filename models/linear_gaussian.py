@@ -15,6 +15,11 @@ Model, for labels with mean 0 and standard deviation 1 over all annotations::
                 v_j                ~ ScaledInverseChi2(nu, t), t ~ Gamma(1/2, 1/2), 1 / nu ~ Uniform(1 / 60, 1 / 2)
     label       y_n                ~ Normal(b_j + g_j z_i, v_j)
 
+Where items have features ``x_i``, each with mean 0 and standard deviation 1, the truth depends on them::
+
+    item        z_i                ~ Normal(w' x_i, s)
+    feature     w_d                ~ Normal(0, sigma_w),      sigma_w ~ HalfNormal(feature_scale)
+
 ``v_j`` is at least the variance of rounding, ``width^2 / 12``. The bias of a worker is ``b_j - m``. Only products of slopes
 and truths are identified: the scale is that on which slopes are around 1. The second part of the mixture is for workers who
 answer at random: in one normal distribution for all slopes they would pull the mean down, and stretch the scale of the
@@ -100,6 +105,7 @@ class LinearGaussian(NumericModel):
         truth_scale: prior scale of the standard deviation of items.
         bias_scale: prior scale of the spread of biases.
         slope_scale: prior scale of the spread of slopes, of workers who do not answer at random.
+        feature_scale: prior scale of the spread of weights of features, where items have any.
         reference_bias: prior standard deviation of the bias of the reference worker.
         reference_slope: prior standard deviation of the slope of the reference worker.
 
@@ -111,6 +117,7 @@ class LinearGaussian(NumericModel):
     truth_scale: float = 2.0
     bias_scale: float = 1.0
     slope_scale: float = 0.5
+    feature_scale: float = 1.0
     reference_bias: float = 1.0
     reference_slope: float = 0.5
 
@@ -119,8 +126,7 @@ class LinearGaussian(NumericModel):
     engine_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gibbs": {"warmup": 200}}
 
     def __post_init__(self) -> None:
-        names = ("truth_scale", "bias_scale", "slope_scale", "reference_bias", "reference_slope")
-        require_positive(self, *names)
+        require_positive(self, *(name for name in vars(self) if name != "slopes"))
 
     def program(self, data: StandardLabels) -> None:
         """State the model as a Pyro program, with the truths integrated out."""
@@ -133,6 +139,11 @@ class LinearGaussian(NumericModel):
             of_slopes = Slopes(slope_sd, pyro.sample("random_share", Beta(*RANDOM_SHARE)))
         common = pyro.sample("noise_variance", Gamma(COMMON, COMMON))
         df = 1 / pyro.sample("inverse_noise_df", Uniform(1 / MOST_DF, 1 / FEWEST_DF))
+        centre = None
+        if data.features is not None:
+            spread = pyro.sample("weight_sd", HalfNormal(self.feature_scale))
+            weight = pyro.sample("weight", Normal(0.0, spread.unsqueeze(-1).expand(data.width)).to_event(1))
+            centre = data.features @ weight
         with pyro.plate("worker", data.workers):
             intercept = pyro.sample("intercept", Normal(mean, bias_sd))
             slope = torch.ones_like(intercept)
@@ -142,7 +153,7 @@ class LinearGaussian(NumericModel):
         if data.has_reference:
             pairs = zip((intercept, slope, variance), self._reference(mean, data.floor), strict=True)
             intercept, slope, variance = (torch.cat([own, other.unsqueeze(-1)], -1) for own, other in pairs)
-        pyro.sample("labels", LinearGaussianLabels(intercept, slope, variance, truth_sd, data), obs=data.value)
+        pyro.sample("labels", LinearGaussianLabels(intercept, slope, variance, truth_sd, data, centre), obs=data.value)
 
     def _reference(self, mean: Tensor, floor: float) -> list[Tensor]:
         """Return intercept, slope and variance of the reference worker."""

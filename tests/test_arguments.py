@@ -144,8 +144,9 @@ def numeric_data():
 
 
 @functools.cache
-def numeric_posterior():
-    return crowdppl.fit(numeric_data(), method="em", num_samples=10)
+def numeric_posterior(width=0):
+    annotations = numeric_data().with_features(np.arange(12 * width).reshape(12, width) % 5 if width else None)
+    return crowdppl.fit(annotations, method="em", num_samples=10)
 
 
 @functools.cache
@@ -434,10 +435,13 @@ def calls(place):
         **{f"truth_discovery.{name}": {"data": numeric_data()} for name in truth_discovery.METHODS},
         "NumericAnnotations.to": {"self": numeric_data()},
         "NumericAnnotations.means": {"self": numeric_data()},
+        "NumericAnnotations.tensors": {"self": numeric_data()},
+        "NumericAnnotations.with_features": {"self": numeric_data(), "features": np.ones((12, 1))},
         "NumericPosterior.draws": {"self": numeric_posterior(), "name": "bias"},
         "NumericPosterior.truth": {"self": numeric_posterior()},
         "NumericPosterior.workers": {"self": numeric_posterior()},
         "NumericPosterior.bias": {"self": numeric_posterior()},
+        "NumericPosterior.features": {"self": numeric_posterior(2)},
         "NumericPosterior.save": {"self": numeric_posterior(), "path": place / "n.nc"},
         **{
             f"NumericPosterior.{name}": {"self": numeric_posterior()}

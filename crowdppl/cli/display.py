@@ -331,15 +331,19 @@ def show_computation(posterior: Posterior, *, verbose: bool = False) -> None:
         return
     method = in_command(posterior.interval_method[0].upper() + posterior.interval_method[1:])
     console.print(f"{ran}. {escape(method)}")
-    facts = info["facts"]
+    show_chains(info["facts"], _stored(posterior))
+    console.print(escape(in_command(posterior.correlation)))
+    console.print(escape(posterior.coverage), style="dim")
+
+
+def show_chains(facts: Mapping[str, Any], stored: str = "") -> None:
+    """Print how the chains of a fit stand, if it had any; ``stored`` says how many draws are kept."""
     if facts.get("r_hat") and facts.get("ess"):
         rhat, ess = max(facts["r_hat"].values()), min(facts["ess"].values())
         console.print(
             f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), effective sample size at least {ess:,.0f} of "
-            f"{facts['chains'] * facts['num_samples']:,} draws{_stored(posterior)}."
+            f"{facts['chains'] * facts['num_samples']:,} draws{stored}."
         )
-    console.print(escape(in_command(posterior.correlation)))
-    console.print(escape(posterior.coverage), style="dim")
 
 
 def _intervals(posterior: Posterior) -> str:

@@ -8,24 +8,33 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console, in_command
-from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_alert, show_notes
+from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_alert, show_chains, show_notes
 from crowdppl.criticism import NumericChanges, NumericCheck, NumericComparison
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.report.numbers import shown
 
 
-def show_result(posterior: NumericPosterior, workers: pd.DataFrame, actions: Sequence[str], level: float) -> None:
-    """Print alerts, what to do, the items whose mean misleads most, workers, and how all was computed."""
+def show_result(
+    posterior: NumericPosterior, workers: pd.DataFrame, actions: Sequence[str], level: float, *, verbose: bool = False
+) -> None:
+    """Print alerts, what to do, the items whose mean misleads most, workers, and how all was computed; in full if ``verbose``."""
     show_alert(posterior)
     show_todo(actions)
     _items(posterior, level)
     _workers(workers, level)
+    if "weight" in posterior.tree["posterior"]:
+        _features(posterior, level)
     show_notes(posterior.notes + [one for one in posterior.warnings if one not in posterior.alerts])
     info = posterior.info
     console.print(
         f"{info['model']} by {info['method']} in {info['seconds']:.1f} s: {escape(posterior.interval_method)}.",
         style="dim",
     )
+    if verbose:
+        facts = info["facts"]
+        show_chains(facts)
+        if "iterations" in facts:
+            console.print(f"{facts['iterations']:,} steps, {'converged' if facts['converged'] else 'not converged'}.")
 
 
 def show_todo(actions: Sequence[str]) -> None:
@@ -76,6 +85,19 @@ def _workers(workers: pd.DataFrame, level: float) -> None:
     console.print(
         "bias: above the value of the average item; slope: rise with the value; noise: standard deviation", style="dim"
     )
+
+
+def _features(posterior: NumericPosterior, level: float) -> None:
+    every = posterior.features(level=level)
+    part = every.loc[every["effect"].abs().sort_values(ascending=False, kind="stable").index[:SHOWN_ITEMS]]
+    most = f", the {len(part)} with the largest effects of {len(every):,}" if len(part) < len(every) else ""
+    table = grid(f"Features of items{most} (intervals of {level:.0%})")
+    table.add_column("feature", overflow="ellipsis", no_wrap=True)
+    for column in ("effect of one standard deviation", "interval"):
+        table.add_column(column, justify="right")
+    for row in part.to_dict("records"):
+        table.add_row(escape(str(row["feature"])), shown(row["effect"]), f"{shown(row['low'])} to {shown(row['high'])}")
+    console.print(table)
 
 
 def show_comparison(result: NumericComparison) -> None:

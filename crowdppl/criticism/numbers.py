@@ -187,6 +187,7 @@ class NumericComparison:
 CANDIDATES: dict[str, LinearGaussian | None] = {
     "linear-gaussian": LinearGaussian(),
     "without slopes": LinearGaussian(slopes=False),
+    "without features": LinearGaussian(),
     "mean": None,
 }
 
@@ -243,17 +244,20 @@ def compare_numbers(data: NumericAnnotations, *, truth: Any = None, seed: int = 
     value = data.value.numpy()
     rows, items = [], pd.DataFrame({data.item_column: data.items})
     for name, model in CANDIDATES.items():
+        if name == "without features" and not data.D:
+            continue
+        own = data.with_features(None) if name == "without features" else data
         began = time.perf_counter()
         if model is None:
             x = data.means()[0]
         else:
             with silent():
-                x = fit(data, model, seed=seed).truth()["value"].to_numpy()
+                x = fit(own, model, seed=seed).truth()["value"].to_numpy()
         seconds = time.perf_counter() - began
         items[name] = x
         predicted = np.zeros((2, data.A))
         for part in range(FOLDS):
-            predicted[:, fold == part] = _predicted(data, fold == part, model)
+            predicted[:, fold == part] = _predicted(own, fold == part, model)
         mean, spread = predicted
         density = -0.5 * np.log(2 * np.pi * spread**2) - (value - mean) ** 2 / (2 * spread**2)
         row = {"model": name, "seconds": seconds, "error": _root(value - mean), "log_density": float(density.mean())}

@@ -251,7 +251,6 @@ class Annotations(AnnotationLayouts):
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
             unread = {
-                "features": features,
                 "worker_features": worker_features,
                 "timestamp": timestamp,
                 "seconds": seconds,
@@ -273,6 +272,7 @@ class Annotations(AnnotationLayouts):
                 repeats=repeats,
                 missing=words(missing),
                 scale=scale,
+                features=features,
                 source=source,
                 note=note,
             )

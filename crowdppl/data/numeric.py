@@ -17,9 +17,10 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data import html
-from crowdppl.data.columns import item_column, reader_notes, three_columns
+from crowdppl.data.columns import ITEM_COLUMNS, item_column, reader_notes, three_columns
 from crowdppl.data.encoding import Repeats, check_names, repeated, sort_by_item
-from crowdppl.data.frames import to_pandas
+from crowdppl.data.features import column_names, matrix
+from crowdppl.data.frames import indexed, to_pandas
 from crowdppl.data.identifier_checks import written_number
 from crowdppl.data.identifiers import Coded, as_objects, coded, encode, kind_of, positions, rows_text
 from crowdppl.data.missing_words import words_for_nothing
@@ -55,6 +56,8 @@ class NumericAnnotations:
         notes: what was dropped or unusual, in sentences.
         item_column: name of the item column in tables, ``"task"`` or ``"item"``.
         repeats: treatment of repeated annotations of an item by one worker.
+        features: item features, ``(N, D)`` float64, or ``None``.
+        feature_names: names of the features, ``D`` of them, if they came as a table with names.
     """
 
     item: Tensor
@@ -67,6 +70,8 @@ class NumericAnnotations:
     notes: tuple[str, ...] = ()
     item_column: str = "task"
     repeats: Repeats = "keep"
+    features: Tensor | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def N(self) -> int:
@@ -82,6 +87,11 @@ class NumericAnnotations:
     def A(self) -> int:
         """Number of annotations."""
         return len(self.item)
+
+    @property
+    def D(self) -> int:
+        """Number of features of an item, 0 without any."""
+        return 0 if self.features is None else self.features.shape[-1]
 
     @property
     def kind(self) -> Literal["numeric"]:
@@ -105,8 +115,31 @@ class NumericAnnotations:
     @arguments.checked(device=arguments.place)
     def to(self, device: str | torch.device | None = None) -> Self:
         """Return the same data on a device."""
-        fields = ("item", "worker", "value", "truth")
-        return self if device is None else replace(self, **{name: getattr(self, name).to(device) for name in fields})
+        moved: dict[str, Any] = {} if device is None else {name: v.to(device) for name, v in self.tensors().items()}
+        return replace(self, **moved) if moved else self
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the fields that are tensors, by name."""
+        fields = ("item", "worker", "value", "truth", "features")
+        return {name: value for name in fields if (value := getattr(self, name)) is not None}
+
+    @arguments.checked(features=arguments.anything)
+    def with_features(self, features: Any) -> Self:
+        """Return the same annotations with features of the items, on which models let the true number depend.
+
+        Args:
+            features: a frame of numbers with the tasks as its index, in any order (rows of other tasks are ignored); a table of
+                another library with the tasks in a column ``task`` or ``item``; or an array ``(N, D)`` in the order of ``items``.
+                ``None`` removes them.
+
+        Raises:
+            DataError: if rows are missing, repeated or not finite, or columns are not numeric; the message names them.
+        """
+        if features is None:
+            return replace(self, features=None, feature_names=None)
+        features = indexed(features, ITEM_COLUMNS, "features")
+        values = torch.from_numpy(matrix(features, self.items, "task", "features")).to(self.value.device)
+        return replace(self, features=values, feature_names=column_names(features))
 
     def means(self) -> tuple[Array, Array]:
         """Return the mean of each item's labels, ``(N,)``, NaN without any, and their number."""
@@ -120,7 +153,7 @@ class NumericAnnotations:
         low, high = (float(f(self.value)) for f in (torch.min, torch.max))
         return (
             f"NumericAnnotations({self.A:,} numbers from {low:g} to {high:g}, of {self.N:,} items by {self.J:,} workers"
-            f"{f', truth of {known:,} items known' if known else ''})"
+            f"{f', truth of {known:,} items known' if known else ''}{f', {self.D:,} features' if self.D else ''})"
         )
 
     def _repr_html_(self) -> str:
@@ -244,6 +277,7 @@ def numeric_annotations(
     repeats: Repeats = "keep",
     missing: Sequence[str] = (),
     scale: Sequence[float] | None = None,
+    features: Any = None,
     source: str = "the frame",
     note: str | None = None,
 ) -> NumericAnnotations:
@@ -293,7 +327,7 @@ def numeric_annotations(
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known = known_numbers(truth_columns(frame, (names[0], names[2]), truth, source), item_names, source, notes)
     notes += reader_notes(frame, names, source)
-    return NumericAnnotations(
+    data = NumericAnnotations(
         item=torch.from_numpy(item[order]),
         worker=torch.from_numpy(by[order]),
         value=torch.from_numpy(value[order]),
@@ -305,6 +339,7 @@ def numeric_annotations(
         item_column=item_column(names[0]),
         repeats=repeats,
     )
+    return data.with_features(features)
 
 
 def values_of(column: pd.Series[Any], where: str, missing: Sequence[str], notes: list[str]) -> Array:

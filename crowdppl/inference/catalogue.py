@@ -42,6 +42,21 @@ def is_numeric(model: object) -> bool:
     return isinstance(model, LinearGaussian) or (isinstance(model, str) and model in NUMERIC)
 
 
+def refuse_numeric(model: object, function: str) -> None:
+    """Refuse models of numbers in a function for data that exceed memory.
+
+    Raises:
+        ModelError: for such a model, or its name.
+    """
+    from crowdppl.models import NUMERIC
+
+    if is_numeric(model):
+        raise ModelError(
+            f"{listed(NUMERIC)} is a model of numbers, which {function} does not fit; crowdppl.fit does, in memory: by "
+            f"method='em' millions of labels take seconds"
+        )
+
+
 def named_model(model: str | AnnotationModel | LinearGaussian) -> AnnotationModel:
     """Return the model of this name with its default priors, or the instance itself.
 

@@ -14,7 +14,7 @@ import json
 import signal
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from torch import Tensor
 from crowdppl.arguments import at_least_zero
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.fields import tensors
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import FileError, warn
 from crowdppl.files import atomic
 from crowdppl.inference.fingerprint import described
@@ -299,12 +300,25 @@ def digest(data: Annotations, *words: object) -> str:
     known = (
         (data.covariate_names, data.covariate_scales, data.covariate_baselines, data.covariate_values) if data.P else ()
     )
-    total = hashlib.sha256(f"{FORMAT} {data.dtype} {described((*words, *known))}".encode())
-    for name, value in tensors(data).items():
+    parts = list(tensors(data).items())
+    if data.others is not None:
+        parts += [("", part) for part in (data.others.item, data.others.worker, data.others.label)]
+    header = f"{data.dtype} {described((*words, *known))}"
+    return _hashed(header, parts, (data.items, data.workers, data.labels))
+
+
+def digest_of_numbers(data: NumericAnnotations, *words: object) -> str:
+    """Return a digest of a fit to labels that are numbers, see :func:`digest`."""
+    names = (data.items, data.workers)
+    return _hashed(described((data.scale, data.feature_names, *words)), data.tensors().items(), names)
+
+
+def _hashed(header: str, parts: Iterable[tuple[str, Tensor]], names: Iterable[Any]) -> str:
+    """Return the digest of a description, tensors by name, and arrays of identifiers."""
+    total = hashlib.sha256(f"{FORMAT} {header}".encode())
+    for name, value in parts:
         total.update(name.encode())
         total.update(value.detach().cpu().contiguous().numpy().tobytes())
-    for part in () if data.others is None else (data.others.item, data.others.worker, data.others.label):
-        total.update(part.cpu().contiguous().numpy().tobytes())
-    for names in (data.items, data.workers, data.labels):
-        total.update(repr(names.tolist()).encode())
+    for one in names:
+        total.update(repr(one.tolist()).encode())
     return total.hexdigest()

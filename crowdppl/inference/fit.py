@@ -166,12 +166,19 @@ def fit(
             "independent": independent,
             "rho": rho is not None,
             "copies": copies is not None,
-            "checkpoint": checkpoint is not None,
         }
         if unread := [name for name, given in of_classes.items() if given]:
             raise OptionError(f"{unread[0]}= is not used for labels that are numbers; leave it out")
         return fit_numbers(  # type: ignore[return-value]  # which one it is follows from the data
-            data, model, engine, options, seed=int(seed), device=device, progress=progress
+            data,
+            model,
+            engine,
+            options,
+            seed=int(seed),
+            device=device,
+            progress=progress,
+            checkpoint=checkpoint,
+            every=every,
         )
     data, aside, sentences = without_copies(data, copies)
     chosen, note = default_model(data, independent=independent) if model is None else (named_model(model), None)

@@ -14,17 +14,20 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.covariates import Named, order_of, recipe_of
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.other_labels import OtherLabels
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
 from crowdppl.inference.fit import without_copies
+from crowdppl.inference.numeric.predict import predict_numbers
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.program import unknowns
 from crowdppl.posterior import workers
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, truth_table
 from crowdppl.posterior.schema import SET_ASIDE
 from crowdppl.posterior.workers import other_rates
@@ -33,27 +36,50 @@ from crowdppl.posterior.workers import other_rates
 DRAWS = 100
 
 
-@arguments.checked(posterior=arguments.posterior, items=arguments.anything, model=arguments.model, seed=arguments.seed)
+@arguments.checked(
+    posterior=arguments.any_posterior,
+    items=arguments.anything,
+    model=arguments.model,
+    level=arguments.level,
+    seed=arguments.seed,
+)
 def predict(
-    posterior: Posterior, items: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
+    posterior: Posterior | NumericPosterior,
+    items: Annotations | NumericAnnotations | Any,
+    *,
+    model: AnnotationModel | None = None,
+    level: float | None = None,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """Predict the class of new items from their features.
+    """Predict the class of new items from their features; or their number, from features, labels or both.
+
+    Labels of new items, where they are numbers, are pooled by what the fit knows of their workers; workers that it does not know
+    are taken as others of its crowd. Nothing is fitted: that takes :func:`crowdppl.update`.
 
     Args:
-        posterior: of a model with networks of item features.
+        posterior: of a model with networks of item features; or of numbers.
         items: features ``(n, D)``, or a frame whose index names the items, or what ``data.unseen(...)`` returns. Columns of a
-            frame are taken by name if the features of the fit had names.
+            frame are taken by name if the features of the fit had names. For numbers also annotations of new items, with
+            features if the fit had any.
         model: the fitted model; needed only where it has a network of your own making (any other is rebuilt by its name).
+        level: probability of the intervals of numbers. Defaults to ArviZ's default, .89.
         seed: of what is drawn where a model has unknowns of single items or workers.
 
     Returns:
-        A row for each item, as :meth:`Posterior.truth`.
+        A row for each item, as :meth:`Posterior.truth`, or as :meth:`crowdppl.posterior.numbers.NumericPosterior.truth`.
 
     Raises:
         ModelError: where the model does not read features of items, or cannot be rebuilt by its name, or the weights are of
-            another.
+            another; for labels at the ends of a bounded scale.
         DataError: where the features are not of the kind the model was fitted to.
+        OptionError: for a model beside a result of numbers, a level beside one of classes, and known true numbers.
     """
+    if isinstance(posterior, NumericPosterior):
+        if model is not None:
+            raise OptionError("a result whose labels are numbers predicts by its own model; leave model= out")
+        return predict_numbers(posterior, items, level=level, seed=seed)
+    if level is not None:
+        raise OptionError("level= is that of intervals of numbers; leave it out")
     design = _design(posterior, items, "items")
     _require_read(posterior, model)
     total = torch.zeros(design.N, design.K, dtype=design.dtype)

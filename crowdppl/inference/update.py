@@ -19,6 +19,7 @@ from crowdppl.data.covariates import COUNTED, Design, order_of
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import respelled
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.sets import of_labels
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference.backends import choose
@@ -45,7 +46,7 @@ SWEEPS = 2
 @arguments.checked(
     posterior=arguments.any_posterior,
     more=arguments.anything,
-    data=arguments.annotation_data,
+    data=arguments.any_data,
     model=arguments.model,
     seed=arguments.seed,
     repeats=arguments.choice("keep", "last", "refuse"),
@@ -55,7 +56,7 @@ def update(
     posterior: Posterior,
     more: Annotations | pd.DataFrame | Any,
     *,
-    data: Annotations | None = None,
+    data: Annotations | NumericAnnotations | None = None,
     model: AnnotationModel | None = None,
     seed: int | None = None,
     repeats: Repeats | None = None,
@@ -84,11 +85,13 @@ def update(
         ModelError: if ``data`` or ``model`` is required.
     """
     if isinstance(posterior, NumericPosterior):
-        if data is not None or model is not None:
+        if model is not None or not (data is None or isinstance(data, NumericAnnotations)):
             raise OptionError(
-                "a result whose labels are numbers is updated with its own data and model; leave them out"
+                "a result whose labels are numbers is updated with its own data and model; leave model= out, and data= of classes"
             )
-        return update_numbers(posterior, more, seed=seed, repeats=repeats, **options)
+        return update_numbers(posterior, more, data=data, seed=seed, repeats=repeats, **options)
+    if isinstance(data, NumericAnnotations):
+        raise DataError("data has labels that are numbers, and those of the result are classes; pass what was fitted")
     info = posterior.info
     before = data_of(posterior, aside=True) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):

@@ -119,7 +119,13 @@ def _compressed(
 
 
 def log_marginal(
-    tables: ValueTables, per_item: Tensor, intercept: Tensor, slope: Tensor, variance: Tensor, truth_sd: Tensor
+    tables: ValueTables,
+    per_item: Tensor,
+    intercept: Tensor,
+    slope: Tensor,
+    variance: Tensor,
+    truth_sd: Tensor,
+    centre: Tensor | None = None,
 ) -> Tensor:
     """Return ``log p(y_i)``, ``(N, C)``, with the truth summed out.
 
@@ -130,11 +136,15 @@ def log_marginal(
         slope: ``(J, C)``.
         variance: ``(J, C)``.
         truth_sd: ``s``, ``(C,)``.
+        centre: expected truths, ``(N, C)``; 0 where it is not given.
     """
     weight = 1 / variance
     precision, linear = tables.by_item(intercept, slope, weight)
-    precision = precision + truth_sd**-2
     residual = tables.residuals(intercept, weight)
+    if centre is not None:  # as if the labels were y - g m
+        residual = residual - 2 * centre * linear + centre**2 * precision
+        linear = linear - centre * precision
+    precision = precision + truth_sd**-2
     return -0.5 * (
         per_item * math.log(2 * math.pi) + (truth_sd**2 * precision).log() + residual - linear**2 / precision
     )

@@ -33,6 +33,9 @@ class StandardLabels:
         unit: their standard deviation.
         floor: least variance of a worker, that of rounding.
         ends: lowest and highest label of a bounded scale, on the standard scale; ``None`` for an unbounded one.
+        features: of the items, each with mean 0 and standard deviation 1 over them, or all 0; ``(N, D)``, or ``None``.
+        feature_mean: their means as given, ``(D,)``.
+        feature_sd: their standard deviations, likewise; 1 for a feature that does not vary.
     """
 
     item: Tensor
@@ -45,6 +48,9 @@ class StandardLabels:
     unit: float
     floor: float
     ends: tuple[float, float] | None = None
+    features: Tensor | None = None
+    feature_mean: Tensor | None = None
+    feature_sd: Tensor | None = None
 
     @classmethod
     def of(cls, data: NumericAnnotations) -> StandardLabels:
@@ -53,6 +59,11 @@ class StandardLabels:
         spread = float(data.value.std(correction=0)) if data.A > 1 else 0.0
         unit = spread if spread > 1e-12 * max(1.0, abs(centre)) else 1.0
         known = data.known.nonzero().squeeze(-1)
+        features: dict[str, Tensor] = {}
+        if data.features is not None:
+            mean, sd = data.features.mean(0), data.features.std(0, correction=0)
+            sd = torch.where(sd > 1e-12 * mean.abs().clamp(min=1e-300), sd, 1.0)
+            features = {"features": (data.features - mean) / sd, "feature_mean": mean, "feature_sd": sd}
         reference = torch.full_like(known, data.J)
         value = torch.cat([data.value, data.truth[known]])
         return cls(
@@ -66,6 +77,7 @@ class StandardLabels:
             unit=unit,
             floor=max((data.spacing / unit) ** 2 / 12, LEAST_VARIANCE),
             ends=None if data.scale is None else tuple((end - centre) / unit for end in data.scale),  # type: ignore[arg-type]
+            **features,
         )
 
     def without_reference(self) -> StandardLabels:
@@ -75,6 +87,11 @@ class StandardLabels:
         own = self.worker < self.workers
         parts = {name: getattr(self, name)[own] for name in ("item", "worker", "value")}
         return replace(self, **parts, has_reference=False)
+
+    @property
+    def width(self) -> int:
+        """Number of features of an item."""
+        return 0 if self.features is None else self.features.shape[-1]
 
     @property
     def columns(self) -> int:
@@ -162,13 +179,23 @@ class LinearGaussianLabels(TorchDistribution):  # type: ignore[misc]
         variance: likewise.
         truth_sd: standard deviation of the truths, ``(...)``.
         data: which worker labels which item.
+        centre: expected truth of each item, ``(..., N)``; 0 where it is not given.
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     support = constraints.real_vector
 
-    def __init__(self, intercept: Tensor, slope: Tensor, variance: Tensor, truth_sd: Tensor, data: StandardLabels):
+    def __init__(
+        self,
+        intercept: Tensor,
+        slope: Tensor,
+        variance: Tensor,
+        truth_sd: Tensor,
+        data: StandardLabels,
+        centre: Tensor | None = None,
+    ):
         self.intercept, self.slope, self.noise, self.truth_sd, self.data = intercept, slope, variance, truth_sd, data
+        self.centre = centre
         super().__init__(truth_sd.shape, torch.Size([len(data.item)]), validate_args=False)
 
     def _per_label(self, of_worker: Tensor) -> Tensor:
@@ -178,6 +205,7 @@ class LinearGaussianLabels(TorchDistribution):  # type: ignore[misc]
         """Draw truths, and labels of them."""
         shape = (*sample_shape, *self.truth_sd.shape)
         truth = torch.randn(*shape, self.data.items).to(self.truth_sd) * self.truth_sd.unsqueeze(-1)
+        truth = truth if self.centre is None else truth + self.centre
         noise = torch.randn(*shape, len(self.data.item)).to(truth) * self._per_label(self.noise).sqrt()
         return self._per_label(self.intercept) + self._per_label(self.slope) * truth[..., self.data.item] + noise
 
@@ -185,6 +213,8 @@ class LinearGaussianLabels(TorchDistribution):  # type: ignore[misc]
         """Return the log density of all labels, ``(...)``."""
         residual = value - self._per_label(self.intercept)
         slope, weight = self._per_label(self.slope), 1 / self._per_label(self.noise)
+        if self.centre is not None:
+            residual = residual - slope * self.centre[..., self.data.item]
         terms = torch.stack([slope**2 * weight, slope * residual * weight], 0)  # (2, ..., A)
         sums = sum_by(self.data.item, terms.movedim(-1, 0), self.data.items).movedim(0, -1)  # (2, ..., N)
         precision = sums[0] + self.truth_sd.unsqueeze(-1) ** -2

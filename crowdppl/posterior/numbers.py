@@ -45,6 +45,7 @@ class NumericPosterior:
       ``noise_df``, and of each worker's ``bias``, ``slope`` and ``sd (chain, draw, worker)``: a label is
       ``x + bias + (slope - 1) (x - mean)`` and noise of this ``sd``, for the consensus ``x``. Where workers differ in slope also
       ``random_share``, and ``at_random (chain, draw, worker)``, the probability that a worker answers at random given the draw.
+      Where items have features ``weight (chain, draw, feature)``, of features with standard deviation 1, and ``weight_sd``.
     - ``truth``: ``consensus``, ``fair_average`` and, where true numbers are known, ``true_number (item)``, each with ``_sd``,
       ``_relative`` (less the mean of all items) and ``_relative_sd``.
     - ``log_likelihood``: ``labels (chain, draw, item)``, with the truth integrated out, of some draws where there are many items.
@@ -316,6 +317,29 @@ class NumericPosterior:
         mean, low, high = interval(apart, level)
         columns = {"worker": names[one], "other": names[other], "difference": mean, "low": low, "high": high}
         return pd.DataFrame(columns | {"probability": (apart > 0).mean(0)})
+
+    @arguments.checked(level=arguments.level)
+    def features(self, *, level: float | None = None) -> pd.DataFrame:
+        """Return a table with one row per feature of items: by how much the number rises with it, others held.
+
+        Columns: ``feature``; ``effect``, the rise where the feature is higher by one standard deviation; ``low`` and ``high``,
+        the ends of its interval; ``probability``, that it is above 0; and ``sd``, the standard deviation of the feature.
+
+        Raises:
+            DataError: where the fit had no features.
+        """
+        group = self.tree["posterior"]
+        if "weight" not in group:
+            raise DataError(
+                "the result was fitted without features of items; give features=... where annotations are read"
+            )
+        weight = self.draws("weight")
+        if self.reading == "true_number":
+            weight = weight * self.draws("reference_slope")[:, None]
+        mean, low, high = interval(weight, level)
+        columns = {"feature": group["feature"].to_numpy(), "effect": mean, "low": low, "high": high}
+        columns |= {"probability": (weight > 0).mean(0), "sd": self.tree["constant_data"]["feature_sd"].to_numpy()}
+        return pd.DataFrame(columns)
 
     @arguments.checked(worker=arguments.identifier, level=arguments.level)
     def confusion(self, worker: Any = None, *, level: float | None = None) -> pd.DataFrame:

@@ -49,6 +49,13 @@ def validate(tree: xr.DataTree) -> None:
             if (group, name) not in GAPS and not np.isfinite(node[name].to_numpy()).all():
                 raise DataError(f"{group}/{name} has values that are missing or infinite")
     constant = tree.children["constant_data"].to_dataset(inherit=False)
+    posterior = tree.children["posterior"].to_dataset(inherit=False)
+    if "weight" in posterior:
+        if posterior["weight"].dims != (*DRAW, "feature"):
+            raise DataError(f"posterior/weight has the axes {posterior['weight'].dims}, not {(*DRAW, 'feature')}")
+        for name in ("feature_mean", "feature_sd"):
+            if name not in constant or constant[name].shape != (posterior.sizes["feature"],):
+                raise DataError(f"constant_data lacks {name} of {posterior.sizes['feature']:,} features")
     for name, axis, group in (("item_index", "item", "truth"), ("worker_index", "worker", "posterior")):
         index, size = constant[name].to_numpy(), tree.children[group].sizes[axis]
         if index.dtype.kind not in "iu" or len(index) == 0 or index.min() < 0 or index.max() >= size:

@@ -138,6 +138,7 @@ def numbers_content(
         "items_figure": _items_figure(truth, posterior.item_column),
         "workers": _workers_table(shown_workers),
         "workers_figure": _workers_figure(workers),
+        "features": _features_table(posterior, level),
         "notes": [*posterior.warnings, *posterior.notes],
         "method": f"Model {info['model']} by {info['method']}, seed {info['seed']}: {posterior.interval_method}.",
         "versions": ", ".join(f"{name} {number}" for name, number in info["versions"].items()),
@@ -179,6 +180,19 @@ def _workers_table(rows: pd.DataFrame) -> Table:
         for row in rows.to_dict("records")
     ]
     return Table(["worker", "verdict", "labels", "bias", "slope", "noise", "correlation"], cells, (2, 3, 4, 5, 6))
+
+
+def _features_table(posterior: NumericPosterior, level: float) -> Table | None:
+    """Return the features with the largest effects, or ``None`` without any."""
+    if "weight" not in posterior.tree["posterior"]:
+        return None
+    table = posterior.features(level=level)
+    rows = _top(table.assign(size=table["effect"].abs()), "size")
+    cells = [
+        [str(row["feature"]), shown(row["effect"]), f"{shown(row['low'])} to {shown(row['high'])}", shown(row["sd"])]
+        for row in rows.to_dict("records")
+    ]
+    return Table(["feature", "effect", "interval", "standard deviation"], cells, (1, 2, 3))
 
 
 # ---------------------------------------------------------------------- figures

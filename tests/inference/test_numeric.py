@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from catalog import Stop, stopping
 from number_crowds import crowd, numbers
 from pyro import poutine
 from scipy.stats import kstest, multivariate_normal
 
 import crowdppl
-from crowdppl import EM, SVI, Annotations, CrowdpplError, CrowdpplWarning, Gibbs, ModelError, OptionError
+from crowdppl import EM, SVI, Annotations, CrowdpplError, CrowdpplWarning, FileError, Gibbs, ModelError, OptionError
 from crowdppl.inference.numeric.em import Loop
 from crowdppl.inference.numeric.gibbs import gibbs
 from crowdppl.inference.numeric.readings import Parameters, conditional
@@ -200,6 +201,31 @@ def test_it_beats_the_mean_and_finds_the_random():
     workers = posterior.workers().set_index("worker")
     assert workers.loc["w0", "verdict"] == "random"
     assert (workers["verdict"] == "random").sum() == 1
+
+
+@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("kind", ["plain", pytest.param("features", marks=pytest.mark.slow)])
+def test_a_stopped_fit_goes_on_to_the_same_bits(method, kind, tmp_path):
+    """Stopped at a checkpoint, at the first one and later, a fit ends as one that was not stopped."""
+    data = numbers(items=20, workers=4, each=3)
+    data = data.with_features(np.random.default_rng(0).normal(size=(20, 2))) if kind == "features" else data
+    options = {"method": method, "seed": 3, **QUICK[method]}
+    options |= {"nuts": {"chains": 2, "warmup": 8, "num_samples": 5, "max_tree_depth": 3}, "svi": {"max_iter": 60}}.get(
+        method, {}
+    )
+    whole = quiet(data, **options)
+    for after in (1, {"nuts": 1, "em": 15}.get(method, 40)):
+        folder = tmp_path / str(after)
+        with stopping(after), pytest.raises(Stop):
+            quiet(data, checkpoint=folder, every=0.0, **options)
+        with pytest.raises(FileError, match="belongs to another fit"):
+            quiet(numbers(1, items=20, workers=4, each=3), checkpoint=folder, **options)
+        resumed = quiet(data, checkpoint=folder, every=1000.0, **options)
+        assert list(folder.iterdir()) == []
+        for group in whole.tree.children:
+            for name, value in whole.tree[group].data_vars.items():
+                np.testing.assert_array_equal(resumed.tree[group][name].values, value.values, err_msg=name)
+        assert resumed.info["facts"] == whole.info["facts"]
 
 
 @pytest.mark.parametrize("method", QUICK)
@@ -400,7 +426,6 @@ def test_items_and_workers_without_labels_have_wide_intervals():
         ({"method": "gibbs", "tol": 1}, OptionError, "no option 'tol'"),
         ({"independent": True}, OptionError, "independent= is not used for labels that are numbers"),
         ({"rho": 0.2}, OptionError, "rho= is not used"),
-        ({"checkpoint": "x"}, OptionError, "checkpoint= is not used"),
     ],
 )
 def test_what_is_refused(options, error, words):
@@ -418,7 +443,9 @@ def test_classes_have_no_model_of_numbers(model):
         crowdppl.fit(data, model)
 
 
-@pytest.mark.parametrize("name", ["truth_scale", "bias_scale", "slope_scale", "reference_bias", "reference_slope"])
+@pytest.mark.parametrize(
+    "name", ["truth_scale", "bias_scale", "slope_scale", "feature_scale", "reference_bias", "reference_slope"]
+)
 def test_hyperparameters_are_positive(name):
     for value in (0, -1.0, float("inf"), float("nan")):
         with pytest.raises(ModelError, match=f"LinearGaussian: {name}"):

@@ -322,6 +322,26 @@ def test_the_command(tmp_path, monkeypatch):
     assert "rmse_relative" in compared.output
 
 
+def test_the_command_with_features(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    frame, x, _ = crowd(items=30, workers=5, each=3)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    pd.DataFrame({"item": x.index, "<b>": x + np.sin(x.index)}).to_csv(tmp_path / "f.csv", index=False)
+    out = tmp_path / "r"
+    given = ["--features", tmp_path / "f.csv", "--checkpoint", tmp_path / "c", "--keep", "full", "--verbose"]
+    result = run("fit", tmp_path / "x.csv", "--out", out, "--method", "em", "--report", *given)
+    assert result.exit_code == 0, result.output
+    assert "Features of items" in result.output
+    assert re.search(r"\d+ steps, converged", result.output)
+    assert crowdppl.load(out / "posterior.nc").features()["feature"].tolist() == ["<b>"]
+    page = (out / "report.html").read_text()
+    assert "&lt;b&gt;" in page
+    assert 'id="h-features"' in page
+    assert (
+        run("fit", tmp_path / "x.csv", "--out", tmp_path / "s", "--worker-features", tmp_path / "f.csv").exit_code == 2
+    )
+
+
 def test_looking_and_agreement(tmp_path):
     frame, _, _ = crowd(items=40, workers=5, each=5)
     frame.to_csv(tmp_path / "x.csv", index=False)
@@ -369,7 +389,7 @@ def test_the_model_is_listed_and_explained():
 def test_other_functions_refuse_in_one_line(fits):
     posterior = fits("em")
     for call in (
-        lambda: crowdppl.predict(posterior, pd.DataFrame()),
+        lambda: crowdppl.predict_correct(posterior, pd.DataFrame()),
         lambda: criticism.loo(posterior),
         lambda: acquisition.curve(posterior),
         lambda: plots.forest(posterior, by="severity"),

@@ -123,7 +123,7 @@ def fit_command(
         posterior = fit(data, model, **options)
     if isinstance(posterior, NumericPosterior):
         story = {"input": source, "timings": {"read": seconds}}
-        numbers.finish_fit(posterior, output, story, report_options, raw=raw, with_report=with_report)
+        numbers.finish_fit(posterior, output, story, report_options, raw=raw, with_report=with_report, verbose=verbose)
         leave(posterior)
         return
     if texts:

@@ -25,6 +25,7 @@ def finish(
     run: dict[str, Any],
     *,
     raw: bool = False,
+    verbose: bool = False,
 ) -> dict[str, Any]:
     """Write a result to its folder and show it; return the content of ``run.json``."""
     from crowdppl import report
@@ -38,7 +39,7 @@ def finish(
     then = partial(set_state, f"the results are in {folder}")
     written = results.write(posterior, folder, level=level, run=run, raw=raw, then=then)
     actions = report.number_actions(posterior, level=level, workers=written.workers)
-    display_numbers.show_result(posterior, written.workers, actions, default_level(level))
+    display_numbers.show_result(posterior, written.workers, actions, default_level(level), verbose=verbose)
     names = ", ".join(path.name for path in written.files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")
     return written.run
@@ -52,6 +53,7 @@ def finish_fit(
     *,
     raw: bool,
     with_report: bool,
+    verbose: bool = False,
 ) -> None:
     """Write and show the result of a fit, and its report if that is asked for.
 
@@ -60,7 +62,7 @@ def finish_fit(
     """
     if options.title is not None:
         run["title"] = options.title
-    story = finish(posterior, output.out, output.level, run, raw=raw)
+    story = finish(posterior, output.out, output.level, run, raw=raw, verbose=verbose)
     if with_report:
         report(posterior, output.out / "report.html", story, output.level, options.title)
 

@@ -48,6 +48,8 @@ def in_units(samples: Mapping[str, Tensor], data: StandardLabels) -> dict[str, T
     if "slope_sd" in samples:
         out |= {"slope_sd": samples["slope_sd"], "random_share": samples["random_share"]}
         out["at_random"] = random_probability(slope, samples["slope_sd"], samples["random_share"])
+    if "weight" in samples:
+        out |= {"weight_sd": unit * samples["weight_sd"], "weight": unit * samples["weight"]}
     if data.has_reference:
         steep = samples.get("reference_slope", torch.ones_like(mean))
         out |= {
@@ -74,7 +76,9 @@ def log_likelihood(draws: NumericDraws, data: StandardLabels) -> Tensor | None:
     crowd = data.without_reference()  # known true numbers are not labels
     samples = {name: value for name, value in samples.items() if not name.startswith("reference_")}
     parts = [
-        log_marginal(crowd.tables, crowd.per_item, one.intercept, one.slope, one.variance, one.truth_sd)
+        log_marginal(
+            crowd.tables, crowd.per_item, one.intercept, one.slope, one.variance, one.truth_sd, one.centre(crowd)
+        )
         for one in blocks(samples, crowd)
     ]
     value = torch.cat(parts, -1).T - crowd.per_item.squeeze(-1) * float(np.log(data.unit))
@@ -94,25 +98,31 @@ def to_datatree(
     chains, count = values["mean"].shape
     workers, items = (pd.Index(part, dtype=part.dtype) for part in (data.workers, data.items))
     chain = pd.RangeIndex(chains)
-    of_workers = {name for name, value in values.items() if value.dim() == 3}
-    posterior = {
-        name: ((*_DRAW, "worker") if name in of_workers else _DRAW, value.cpu().numpy())
+    axes = {
+        name: (*_DRAW, "feature" if name == "weight" else "worker") if value.dim() == 3 else _DRAW
         for name, value in values.items()
     }
+    posterior = {name: (axes[name], value.cpu().numpy()) for name, value in values.items()}
     truth: dict[str, Any] = {}
     for name, moments in draws.moments.result().items():
         number = moments.cpu().numpy() * standard.unit
         number[0] += standard.centre
         truth |= {f"{name}{part}": (("item",), value) for part, value in zip(PARTS, number, strict=True)}
     constant = {"item_index": data.item, "worker_index": data.worker}
+    of_items = {"known_truth": (("item",), data.truth.cpu().numpy())}
+    coords: dict[str, Any] = {"chain": chain, "draw": pd.RangeIndex(count), "worker": workers}
+    if standard.features is not None:
+        names = data.feature_names or tuple(f"feature {d + 1}" for d in range(data.D))
+        coords["feature"] = pd.Index(names, dtype=object)
+        for name in ("feature_mean", "feature_sd"):
+            of_items[name] = (("feature",), getattr(standard, name).cpu().numpy())
     groups = {
-        "posterior": xr.Dataset(posterior, coords={"chain": chain, "draw": pd.RangeIndex(count), "worker": workers}),
+        "posterior": xr.Dataset(posterior, coords=coords),
         "truth": xr.Dataset(truth, coords={"item": items}),
         "sample_stats": xr.Dataset({"trace": (("iteration",), np.asarray(draws.trace, dtype=float))}),
         "observed_data": xr.Dataset({"labels": (("annotation",), data.value.cpu().numpy())}),
         "constant_data": xr.Dataset(
-            {name: (("annotation",), value.cpu().numpy()) for name, value in constant.items()}
-            | {"known_truth": (("item",), data.truth.cpu().numpy())},
+            {name: (("annotation",), value.cpu().numpy()) for name, value in constant.items()} | of_items,
             coords={"item": items},
         ),
     }

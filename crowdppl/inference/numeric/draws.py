@@ -56,7 +56,8 @@ def blocks(samples: dict[str, Tensor], data: StandardLabels) -> Iterator[Paramet
             for name in worker:
                 other = part.get(f"reference_{name}", torch.ones_like(part["mean"]))
                 worker[name] = torch.cat([worker[name], other.unsqueeze(0)])
-        yield Parameters(**worker, mean=part["mean"], truth_sd=part["truth_sd"])
+        weight = part["weight"].T if "weight" in part else None
+        yield Parameters(**worker, mean=part["mean"], truth_sd=part["truth_sd"], weight=weight)
 
 
 def of_readings(samples: dict[str, Tensor], data: StandardLabels) -> Moments:

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.numeric.draws import STORED, NumericDraws
 from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, Parameters, readings
+from crowdppl.inference.numeric.regression import Truths, drawn
 from crowdppl.inference.options import OPTIONS, filled
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.kernels.linear_gaussian import WorkerSums
@@ -60,7 +62,8 @@ class State:
         shape: of the inverse gamma distribution of ``v``, ``(J,)``.
         rate: likewise.
         weight: expected ``1 / v``, likewise.
-        mean: of the crowd, a number; likewise ``truth_sd``, ``bias_sd``, ``slope_sd``, ``random_share``, ``common`` and ``df``.
+        mean: of the crowd, a number; likewise ``truth_sd``, ``bias_sd``, ``slope_sd``, ``random_share``, ``common``,
+            ``df`` and, for features, ``weight_sd``.
     """
 
     intercept: Tensor
@@ -79,6 +82,7 @@ class State:
     random_share: float
     common: float
     df: float
+    weight_sd: float
 
     def expected(self, of_parts: Tensor) -> Tensor:
         """Return the mean over parts of a quantity ``(P, J)``: ``(J,)``."""
@@ -123,21 +127,27 @@ class Loop:
             random_share=0.1,
             common=0.4,
             df=5.0,
+            weight_sd=0.3,
         )
-        self.truth, self.spread = self.expectation()
+        self.truths = self.expectation()
 
     # -- truths
 
-    def expectation(self) -> tuple[Tensor, Tensor]:
-        """Return mean and variance of the truths, ``(N,)`` each."""
+    def expectation(self) -> Truths:
+        """Return the distribution of the truths, and of the weights of features."""
         state = self.state
         _, slope, _, slope_square, product = state.overall()
         terms = ((part * state.weight).unsqueeze(-1) for part in (slope_square, slope, product))
         precision, linear = self.data.tables.by_item_terms(*terms)
-        precision = precision + state.truth_sd**-2
-        return (linear / precision).squeeze(-1), (1 / precision).squeeze(-1)
+        return Truths.of(self.data.features, precision, linear, state.truth_sd, state.weight_sd)
 
     # -- workers
+
+    def _sums(self) -> WorkerSums:
+        """Return the expected sums over each worker's annotations, ``(J,)`` each."""
+        truths = self.truths
+        columns = (truths.mean.unsqueeze(-1), (truths.mean**2 + truths.variance).unsqueeze(-1))
+        return WorkerSums(*(part.squeeze(-1) for part in self.data.tables.by_worker(*columns)))
 
     def _of_workers(self, common: float, reference: float) -> Tensor:
         out = torch.full((self.data.columns,), common).to(self.data.value)
@@ -148,8 +158,7 @@ class Loop:
     def maximisation(self) -> None:
         """Renew the distributions of workers given those of the truths, then the crowd."""
         state, model = self.state, self.model
-        columns = (self.truth.unsqueeze(-1), (self.truth**2 + self.spread).unsqueeze(-1))
-        sums = WorkerSums(*(part.squeeze(-1) for part in self.data.tables.by_worker(*columns)))
+        sums = self._sums()
         prior_b = self._of_workers(state.bias_sd, model.reference_bias) ** -2
         bb, linear_b = sums.size * state.weight + prior_b, sums.label * state.weight + prior_b * state.mean
         if model.slopes:
@@ -211,8 +220,10 @@ class Loop:
             state.slope_sd = best_spread(float(squares), follow, model.slope_scale)
             first, second = RANDOM_SHARE
             state.random_share = max((random + first - 1) / (J + first + second - 2), LEAST_SHARE)
-        truths = float((self.truth**2 + self.spread).sum())
+        truths = float((self.truths.apart**2 + self.truths.apart_variance).sum())
         state.truth_sd = best_spread(truths, self.data.items, model.truth_scale)
+        if self.data.features is not None:
+            state.weight_sd = best_spread(float(self.truths.weight_square()), self.data.width, model.feature_scale)
         weights = float(state.weight[own].sum())
         state.common = max((J * state.df / 2 + COMMON - 1) / (state.df * weights / 2 + COMMON), self.data.floor)
         # Expected log of the variances, of the inverse gamma distributions.
@@ -228,15 +239,15 @@ class Loop:
         _, slope, _, slope_square, product = state.overall()
         precision = self.data.items / state.truth_sd**2 + float((prior * slope_square).sum())
         apart = product - state.mean * slope
-        shift = (float((prior * apart).sum()) - float(self.truth.sum()) / state.truth_sd**2) / precision
-        self.truth = self.truth + shift
+        shift = (float((prior * apart).sum()) - float(self.truths.apart.sum()) / state.truth_sd**2) / precision
+        self.truths.shift(shift)
         # b - g c: a linear map of a normal vector.
         state.var_b = state.var_b - 2 * shift * state.cov + shift**2 * state.var_g
         state.cov = state.cov - shift * state.var_g
         state.intercept = state.intercept - shift * state.slope
 
     def _stretch(self) -> None:
-        """Stretch truths with their standard deviation, and shrink slopes, to the best scale under the priors."""
+        """Stretch truths with their standard deviation and weights, and shrink slopes, to the best scale under the priors."""
         state, model = self.state, self.model
         spread, at = self._slope_priors()
         prior = spread**-2
@@ -246,13 +257,17 @@ class Loop:
 
         def objective(shrunk: float) -> float:
             of_slopes = J * math.log(shrunk) - (square * shrunk**2 - 2 * single * shrunk) / 2
-            return of_slopes - (state.truth_sd / shrunk) ** 2 / (2 * model.truth_scale**2)
+            of_spreads = (state.truth_sd / shrunk) ** 2 / (2 * model.truth_scale**2)
+            if self.data.features is not None:
+                of_spreads += (state.weight_sd / shrunk) ** 2 / (2 * model.feature_scale**2)
+            return of_slopes - of_spreads
 
         shrunk = (single + math.sqrt(single**2 + 4 * square * J)) / (2 * square)
         if objective(shrunk) <= objective(1.0):
             return
-        self.truth, self.spread = self.truth / shrunk, self.spread / shrunk**2
+        self.truths.stretch(shrunk)
         state.truth_sd /= shrunk
+        state.weight_sd /= shrunk
         state.slope, state.var_g, state.cov = state.slope * shrunk, state.var_g * shrunk**2, state.cov * shrunk
 
     # -- the bound
@@ -260,13 +275,16 @@ class Loop:
     def bound(self) -> float:
         """Return the evidence lower bound with the log priors of the crowd, up to a constant."""
         state, model = self.state, self.model
-        columns = (self.truth.unsqueeze(-1), (self.truth**2 + self.spread).unsqueeze(-1))
-        sums = WorkerSums(*(part.squeeze(-1) for part in self.data.tables.by_worker(*columns)))
+        sums = self._sums()
         squares = self._squares(sums)
         logs = state.rate.log() - state.shape.digamma()
         labels = -0.5 * (sums.size * logs + squares * state.weight).sum()
-        truths = -0.5 * ((self.truth**2 + self.spread).sum() / state.truth_sd**2 - self.spread.log().sum())
+        own = self.truths
+        truths = -0.5 * ((own.apart**2 + own.apart_variance).sum() / state.truth_sd**2 - own.given.log().sum())
         truths = truths - self.data.items * math.log(state.truth_sd)
+        if own.root is not None:
+            truths = truths - own.weight_square() / (2 * state.weight_sd**2) - own.root.diagonal().log().sum()
+            truths = truths - self.data.width * math.log(state.weight_sd)
         spread_b = self._of_workers(state.bias_sd, model.reference_bias)
         near = ((state.intercept - state.mean) ** 2 + state.var_b) / spread_b**2
         workers = state.expected(-0.5 * near).sum() - spread_b.log().sum()
@@ -284,6 +302,8 @@ class Loop:
         own_entropy = state.shape + state.rate.log() + state.shape.lgamma() - (1 + state.shape) * state.shape.digamma()
         crowd = -(state.mean**2) / (2 * MEAN_SCALE**2) - state.truth_sd**2 / (2 * model.truth_scale**2)
         crowd -= state.bias_sd**2 / (2 * model.bias_scale**2)
+        if self.data.features is not None:
+            crowd -= state.weight_sd**2 / (2 * model.feature_scale**2)
         crowd += (COMMON - 1) * math.log(state.common) - COMMON * state.common
         if model.slopes:
             crowd -= state.slope_sd**2 / (2 * model.slope_scale**2)
@@ -293,19 +313,47 @@ class Loop:
 
     def step(self) -> float:
         """Take one step; return by how much truths have moved at most, relative to the mean one."""
-        before = self.truth
+        before = self.truths.mean
         self.maximisation()
-        self.truth, self.spread = self.expectation()
-        moved = self.truth - before
+        self.truths = self.expectation()
+        moved = self.truths.mean - before
         return float((moved - moved.mean()).abs().max()) + abs(float(moved.mean()))
 
 
-def em(model: LinearGaussian, data: StandardLabels, report: ProgressCallback, **options: object) -> NumericDraws:
+@dataclass
+class EMState:
+    """A run after some steps.
+
+    Attributes:
+        workers: distributions of workers and modes of the crowd.
+        truths: of the truths.
+        trace: lower bounds so far.
+        step: number of steps taken.
+    """
+
+    workers: State
+    truths: Truths
+    trace: list[float]
+    step: int
+
+
+def em(
+    model: LinearGaussian,
+    data: StandardLabels,
+    report: ProgressCallback,
+    keep: Checkpoint = NOTHING,
+    **options: object,
+) -> NumericDraws:
     """Fit by mean-field EM; of the options of :class:`crowdppl.inference.options.EM` it takes ``max_iter``, ``num_samples``."""
     given = filled("em", options)
     loop = Loop(model, data)
-    trace, converged = [], False
-    for step in range(given["max_iter"]):
+    trace: list[float] = []
+    converged, first = False, 0
+    stopped = keep.resume(EMState, data.value.device)
+    if stopped is not None:
+        loop.state, loop.truths, trace, first = stopped.workers, stopped.truths, stopped.trace, stopped.step
+    for step in range(first, given["max_iter"]):
+        keep.step(lambda step=step: EMState(loop.state, loop.truths, trace, step))  # type: ignore[misc]  # of this step
         moved = loop.step()
         if step % 10 == 0:
             trace.append(loop.bound())
@@ -316,7 +364,7 @@ def em(model: LinearGaussian, data: StandardLabels, report: ProgressCallback, **
     trace.append(loop.bound())
     state = loop.state
     count = max(1, min(given["num_samples"], STORED // data.columns))
-    samples = _drawn(model, data, state, count)
+    samples = _drawn(model, data, state, loop.truths, count)
     facts = {"converged": converged, "iterations": step + 1, "lower_bound": trace[-1]}
     warnings = [] if converged else [f"EM stopped after {step + 1} steps before it stood; raise max_iter"]
     return NumericDraws(
@@ -324,7 +372,7 @@ def em(model: LinearGaussian, data: StandardLabels, report: ProgressCallback, **
     )
 
 
-def _drawn(model: LinearGaussian, data: StandardLabels, state: State, count: int) -> dict[str, Tensor]:
+def _drawn(model: LinearGaussian, data: StandardLabels, state: State, truths: Truths, count: int) -> dict[str, Tensor]:
     """Draw parameters of workers from their distributions, ``(1, count, ...)``, beside the mode of the crowd."""
     like, J = data.value, data.columns
     first, second = (torch.randn(count, J).to(like) for _ in range(2))
@@ -359,6 +407,10 @@ def _drawn(model: LinearGaussian, data: StandardLabels, state: State, count: int
         out |= {"reference_intercept": intercept[:, -1], "reference_variance": variance[:, -1]}
         if model.slopes:
             out["reference_slope"] = slope[:, -1]
+    if truths.weight is not None and truths.root is not None:
+        fixed["weight_sd"] = state.weight_sd
+        noise = torch.randn(data.width, count).to(like)
+        out["weight"] = drawn(truths.weight.unsqueeze(-1), truths.root.expand(count, -1, -1), noise).T
     out |= {name: torch.full((count,), value).to(like) for name, value in fixed.items()}
     return {name: value.unsqueeze(0) for name, value in out.items()}
 
@@ -375,8 +427,8 @@ def _moments(loop: Loop, samples: dict[str, Tensor]) -> Moments:
     intercept, slope, variance = columns
     parameters = Parameters(intercept, slope, variance, flat["mean"], flat["truth_sd"])
     out = Moments(draws=1)
-    mean, variance, N = loop.truth, loop.spread, data.items
-    apart, relative = mean - mean.mean(), variance * (1 - 2 / N) + variance.mean() / N
+    mean, variance, N = loop.truths.mean, loop.truths.variance, data.items
+    apart, relative = mean - mean.mean(), loop.truths.relative_variance(data.features, loop.state.truth_sd)
     of = readings(parameters, data)
     for name in (CONSENSUS, FAIR, REFERENCE):
         if name not in of:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from crowdppl.data.diagnostics import separate_groups
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed, suggestion, warn
+from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest_of_numbers
 from crowdppl.inference.convergence import warning as not_converged
 from crowdppl.inference.numeric import em, gibbs, gradients
 from crowdppl.inference.numeric.datatree import to_datatree
@@ -29,6 +31,8 @@ from crowdppl.posterior.numbers import NumericPosterior
 # Annotations up to which the default is Gibbs sampling; EM takes a hundredth of the time, with intervals of workers that are
 # narrower.
 SAMPLED = 100_000
+# Features that a fit takes at most, and items times squared features of which Gibbs sampling is the default.
+MOST_FEATURES, REGRESSED = 500, 30_000_000
 # Share of labels at the lowest and the highest number above which a note asks for the scale.
 AT_ENDS = 0.15
 ENGINES: dict[str, Callable[..., NumericDraws]] = {
@@ -78,15 +82,24 @@ def fit_numbers(
     seed: int,
     device: str | torch.device | None,
     progress: bool | ProgressCallback,
+    checkpoint: str | Path | None = None,
+    every: float = EVERY,
 ) -> NumericPosterior:
     """Fit a model of numbers; arguments as of :func:`crowdppl.fit`.
 
     Raises:
         OptionError: for an unknown model, method or option.
-        ModelError: for a model of classes, and where the method does not allow for the ends of a bounded scale.
+        ModelError: for a model of classes, for too many features, and where the method does not allow for the ends of a bounded
+            scale.
+        FileError: for a checkpoint of another fit, or a folder that cannot be written to.
     """
     chosen = numeric_model(model)
-    few = data.A <= SAMPLED or data.scale is not None
+    if data.D > MOST_FEATURES:
+        raise ModelError(
+            f"{data.D:,} features of items are more than the {MOST_FEATURES:,} that {chosen.name} takes; reduce them, for "
+            f"instance to principal components"
+        )
+    few = (data.A <= SAMPLED and data.N * data.D**2 <= REGRESSED) or data.scale is not None
     engine = method if method is not None else "gibbs" if few else "em"
     if engine == "em":
         unused = [name for name in options if name in em.UNUSED]
@@ -102,9 +115,11 @@ def fit_numbers(
         )
     data = data.to(device)
     began = time.perf_counter()
-    with isolated(seed=seed, device=data.item.device), progress_bar(progress, engine) as report:
+    identity = "" if checkpoint is None else digest_of_numbers(data, chosen, engine, taken, seed)
+    keep = Checkpoint(checkpoint, identity, every, data.item.device)
+    with isolated(seed=seed, device=data.item.device), progress_bar(progress, engine) as report, keep.stoppable():
         standard = StandardLabels.of(data)
-        draws = ENGINES[engine](chosen, standard, report, **taken)
+        draws = ENGINES[engine](chosen, standard, report, keep, **taken)
     run = {
         "default_model": model is None,
         "method": engine,
@@ -112,7 +127,9 @@ def fit_numbers(
         "seed": seed,
         "seconds": time.perf_counter() - began,
     }
-    return result(data, standard, chosen, draws, run)
+    posterior = result(data, standard, chosen, draws, run, keep.troubles)
+    keep.clear()
+    return posterior
 
 
 def result(
@@ -121,6 +138,7 @@ def result(
     model: LinearGaussian,
     draws: NumericDraws,
     run: Mapping[str, Any],
+    troubles: Sequence[str] = (),
 ) -> NumericPosterior:
     """Return the result of draws, with notes on the data and warnings, which are issued.
 
@@ -130,12 +148,13 @@ def result(
         model: the model.
         draws: of an engine; warnings are added to.
         run: description of the fit.
+        troubles: further notes, on the run.
     """
     if draws.kind == "posterior":
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
     shared = correlated_errors(data, standard, draws)
-    notes = _notes(data)
+    notes = [*_notes(data), *troubles]
     if standard.has_reference:
         notes += shared  # true numbers that are known tell how large shared errors are
     else:
@@ -144,7 +163,9 @@ def result(
         "model": model.name,
         "hyperparameters": dict(model.hyperparameters()),
         "device": str(data.item.device),
-        "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "known": int(data.known.sum())},
+        "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "known": int(data.known.sum())}
+        | ({"features": data.D} if data.D else {}),
+        "named_features": data.feature_names is not None,
         "facts": draws.facts,
         "versions": versions(),
     }

@@ -9,16 +9,18 @@ bounded scale are drawn beyond it from their truncated normal distribution (data
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.monitor import Diagnosis, of_draws
 from crowdppl.inference.numeric.draws import STORED, NumericDraws, thinned
 from crowdppl.inference.numeric.em import Loop
-from crowdppl.inference.numeric.readings import Moments, Parameters, readings
+from crowdppl.inference.numeric.readings import Moments, Parameters, given_labels, readings
+from crowdppl.inference.numeric.regression import drawn, weights
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.kernels.linear_gaussian import WorkerSums
@@ -103,6 +105,8 @@ class Chains:
     at_random: Tensor = field(init=False)
     common: Tensor = field(init=False)
     df: Tensor = field(init=False)
+    weight: Tensor | None = field(init=False, default=None)
+    weight_sd: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
         like, C, J = self.data.value, self.chains, self.data.columns
@@ -132,20 +136,26 @@ class Chains:
         self.random_share = torch.full((C,), 0.1).to(like)
         self.at_random = torch.zeros(J, C, dtype=torch.bool, device=like.device)
         self.ends = Ends(self.data, C) if self.data.ends is not None else None
+        self.weight_sd = torch.full((C,), state.weight_sd).to(like)
+        if self.data.features is not None:
+            self._draw_weights()
 
     @property
     def parameters(self) -> Parameters:
         """The parameters of the chains."""
-        return Parameters(self.intercept, self.slope, self.variance, self.mean, self.truth_sd)
+        return Parameters(self.intercept, self.slope, self.variance, self.mean, self.truth_sd, self.weight)
 
     def conditional(self) -> tuple[Tensor, Tensor]:
         """Return mean and variance of the truths given all else, ``(N, C)`` each."""
+        return given_labels(*self._by_item(), self.truth_sd, self.parameters.centre(self.data))
+
+    def _by_item(self) -> tuple[Tensor, Tensor]:
+        """Return what the labels say of each truth: its precision, and that times its mean, ``(N, C)`` each."""
         weight = 1 / self.variance
         precision, linear = self.data.tables.by_item(self.intercept, self.slope, weight)
         if self.ends is not None:
             linear = linear + self.ends.by_item(self.slope * weight)
-        precision = precision + self.truth_sd**-2
-        return linear / precision, 1 / precision
+        return precision, linear
 
     def sweep(self, mean: Tensor, variance: Tensor) -> None:
         """Draw everything once.
@@ -161,10 +171,21 @@ class Chains:
         if self.ends is not None:
             sums = self.ends.added(sums, truth)
         self._workers(sums)
-        self._crowd(truth)
-        truth = self._shifted(truth)
+        centre = self.parameters.centre(self.data)
+        apart = truth if centre is None else truth - centre
+        self._crowd(apart)
+        self._shifted(apart)
         if self.model.slopes:
             self._stretched()
+        if self.data.features is not None:
+            self._draw_weights()
+
+    def _draw_weights(self) -> None:
+        """Draw the weights of features with the truths, which are drawn next, summed out; then the spread of the weights."""
+        assert self.data.features is not None
+        mean, root = weights(self.data.features, *self._by_item(), self.truth_sd, self.weight_sd)
+        self.weight = drawn(mean, root, torch.randn_like(mean))
+        self.weight_sd = draw_spread((self.weight**2).sum(0), self.data.width, self.model.feature_scale)
 
     def _of_workers(self, common: Tensor, reference: float) -> Tensor:
         """Return a quantity of the priors of workers, ``(J, C)``: ``common`` ``(C,)``, and a number for the reference worker."""
@@ -260,8 +281,8 @@ class Chains:
         first, second = gammas
         self.random_share = (first / (first + second)).clamp(1e-9, 1 - 1e-9)
 
-    def _crowd(self, truth: Tensor) -> None:
-        """Draw what workers and truths have in common."""
+    def _crowd(self, apart: Tensor) -> None:
+        """Draw what workers and truths have in common, given truths less what features make expect, ``(N, C)``."""
         own = slice(0, self.data.workers)
         intercept, slope, variance = self.intercept[own], self.slope[own], self.variance[own]
         J = len(intercept)
@@ -276,36 +297,53 @@ class Chains:
             own_scale = ~self.at_random[own]
             squares = ((slope - 1) ** 2 * own_scale).sum(0)
             self.slope_sd = draw_spread(squares, own_scale.sum(0), self.model.slope_scale)
-        self.truth_sd = draw_spread((truth**2).sum(0), len(truth), self.model.truth_scale)
+        self.truth_sd = draw_spread((apart**2).sum(0), len(apart), self.model.truth_scale)
         shape, rate = J * self.df / 2 + COMMON, self.df * (1 / variance).sum(0) / 2 + COMMON
         self.common = torch._standard_gamma(shape) / rate
         self.df = draw_df(variance, self.common)
 
-    def _shifted(self, truth: Tensor) -> Tensor:
-        """Shift all truths, and intercepts so that the likelihood stays."""
+    def _shifted(self, apart: Tensor) -> None:
+        """Shift all truths, which are drawn anew in the next sweep, and intercepts so that the likelihood stays."""
         spread = self._of_workers(self.bias_sd, self.model.reference_bias) ** -2
-        precision = len(truth) / self.truth_sd**2 + (self.slope**2 * spread).sum(0)
-        linear = -truth.sum(0) / self.truth_sd**2 + (self.slope * (self.intercept - self.mean) * spread).sum(0)
+        precision = len(apart) / self.truth_sd**2 + (self.slope**2 * spread).sum(0)
+        linear = -apart.sum(0) / self.truth_sd**2 + (self.slope * (self.intercept - self.mean) * spread).sum(0)
         shift = linear / precision + torch.randn_like(linear) / precision.sqrt()
         self.intercept = self.intercept - self.slope * shift
-        return truth + shift
 
     def _stretched(self) -> None:
-        """Stretch truths and their standard deviation, and shrink slopes so that the likelihood stays."""
+        """Stretch truths, their standard deviation and weights, and shrink slopes so that the likelihood stays."""
         spread, at = self._prior_of_slopes()
 
-        def log_prior(slope: Tensor, truth_sd: Tensor) -> Tensor:
+        def log_prior(slope: Tensor, factor: Tensor | float) -> Tensor:
+            truth_sd = self.truth_sd * factor
             of_slopes = (-0.5 * spread * (slope - at) ** 2).sum(0)
-            return of_slopes - truth_sd**2 / (2 * self.model.truth_scale**2) + truth_sd.log()
+            out = of_slopes - truth_sd**2 / (2 * self.model.truth_scale**2) + truth_sd.log()
+            if self.weight is None:
+                return out
+            weight_sd = self.weight_sd * factor
+            return out - weight_sd**2 / (2 * self.model.feature_scale**2) + weight_sd.log()
 
         J = self.data.columns
         factor = (STRETCH * self.slope_sd / J**0.5 * torch.randn_like(self.mean)).exp()
-        slope, truth_sd = self.slope / factor, self.truth_sd * factor
-        ratio = log_prior(slope, truth_sd) - log_prior(self.slope, self.truth_sd) - J * factor.log()
+        slope = self.slope / factor
+        ratio = log_prior(slope, factor) - log_prior(self.slope, 1.0) - J * factor.log()
         accepted = torch.rand_like(ratio).log() < ratio
         # The truths themselves are drawn anew in the next sweep, given all else.
         self.slope = torch.where(accepted, slope, self.slope)
-        self.truth_sd = torch.where(accepted, truth_sd, self.truth_sd)
+        self.truth_sd = torch.where(accepted, self.truth_sd * factor, self.truth_sd)
+        if self.weight is not None:  # drawn anew too
+            self.weight_sd = torch.where(accepted, self.weight_sd * factor, self.weight_sd)
+
+    def held(self) -> dict[str, Tensor]:
+        """Return all that the next sweep starts from, by name, as it is."""
+        names = [one.name for one in fields(self) if not one.init]
+        out = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return out if self.ends is None else out | {"beyond": self.ends.beyond}
+
+    def restore(self, held: dict[str, Tensor]) -> None:
+        """Continue from what :meth:`held` has returned."""
+        for name, value in held.items():
+            setattr(self.ends if name == "beyond" else self, name, value)
 
     def state(self) -> dict[str, Tensor]:
         """Return the sites, each with the chain as its first axis."""
@@ -324,6 +362,8 @@ class Chains:
         if self.data.has_reference:
             names = ("intercept", "slope", "variance") if self.model.slopes else ("intercept", "variance")
             out |= {f"reference_{name}": getattr(self, name)[-1] for name in names}
+        if self.weight is not None:
+            out |= {"weight": self.weight.T, "weight_sd": self.weight_sd}
         return {name: value.clone() for name, value in out.items()}
 
 
@@ -372,11 +412,33 @@ class Ends:
         )
 
 
+@dataclass
+class GibbsState:
+    """A run between two sweeps.
+
+    Attributes:
+        chains: what the next sweep starts from.
+        kept: draws so far.
+        moments: of the readings.
+        done: number of sweeps, those of the warm-up included.
+        step: of how many sweeps one is kept.
+        seconds: that the run has taken.
+    """
+
+    chains: dict[str, Tensor]
+    kept: list[dict[str, Tensor]]
+    moments: Moments
+    done: int
+    step: int
+    seconds: float
+
+
 @engine("gibbs")
 def gibbs(
     model: LinearGaussian,
     data: StandardLabels,
     report: ProgressCallback,
+    keep: Checkpoint = NOTHING,
     *,
     chains: int,
     warmup: int,
@@ -390,8 +452,16 @@ def gibbs(
     kept: list[dict[str, Tensor]] = []
     step = 1
     diagnosis = Diagnosis()
-    sweeps, done = 0, 0
+    done = 0
+    stopped = keep.resume(GibbsState, data.value.device)
+    if stopped is not None:
+        sampler.restore(stopped.chains)
+        kept, moments, done, step = stopped.kept, stopped.moments, stopped.done, stopped.step
+        began -= stopped.seconds
     while True:
+        keep.step(
+            lambda: GibbsState(sampler.held(), kept, moments, done, step, time.perf_counter() - began)  # noqa: B023
+        )
         mean, variance = sampler.conditional()
         if done >= warmup:
             moments.add(mean, variance, readings(sampler.parameters, data))
@@ -401,7 +471,7 @@ def gibbs(
             if done % 50 == 0:
                 report(done, warmup + (num_samples or 2 * ROUND), "warm-up")
             continue
-        sweeps += 1
+        sweeps = done - warmup
         if sweeps % step == 0:
             kept.append(sampler.state())
         if sweeps % 50 == 0:
@@ -441,6 +511,8 @@ def watched(kept: list[dict[str, Tensor]], data: StandardLabels) -> Diagnosis:
     if "slope" in samples:
         values["slope"] = samples["slope"][..., busiest]
     values["truth_sd"] = samples["truth_sd"]
+    if "weight" in samples:
+        values |= {"weight": samples["weight"][..., :WATCHED], "weight_sd": samples["weight_sd"]}
     values["bias"] = samples["intercept"][..., busiest] - samples["mean"].unsqueeze(-1)
     values["sd"] = samples["variance"][..., busiest].sqrt()
     return of_draws(values)

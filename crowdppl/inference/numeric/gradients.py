@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from pyro.infer.autoguide import (
 from torch import Tensor
 
 from crowdppl.errors import OptionError
+from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
 from crowdppl.inference.monitor import of_draws
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.em import Loop
@@ -62,6 +64,8 @@ def _start(model: LinearGaussian, data: StandardLabels) -> dict[str, Tensor]:
         out |= {"reference_intercept": overall[0][-1], "reference_variance": variance[-1]}
         if model.slopes:
             out["reference_slope"] = overall[1][-1]
+    if loop.truths.weight is not None:
+        out |= {"weight": loop.truths.weight, "weight_sd": max(state.weight_sd, 0.05)}
     return {name: torch.as_tensor(value).to(like) for name, value in out.items()}
 
 
@@ -81,11 +85,27 @@ def judged(samples: dict[str, Tensor]) -> dict[str, Any]:
     return facts | ({"r_hat": diagnosis.r_hat} if chains > 1 else {})
 
 
+@dataclass
+class SVIState:
+    """A run between two steps.
+
+    Attributes:
+        guide: values of the guide's parameters by name.
+        optimiser: state of Pyro's optimiser.
+        losses: so far.
+    """
+
+    guide: dict[str, Tensor]
+    optimiser: dict[str, Any]
+    losses: list[float]
+
+
 @engine("svi")
 def svi(
     model: LinearGaussian,
     data: StandardLabels,
     report: ProgressCallback,
+    keep: Checkpoint = NOTHING,
     *,
     max_iter: int,
     tol: float,
@@ -115,7 +135,16 @@ def svi(
     inference = SVI(model.program, family, optimiser, Trace_ELBO())
     losses: list[float] = []
     converged = False
-    for step in range(max_iter):
+    family._setup_prototype(data)  # as the first step does: its parameters exist from here on
+    guided = {name: value.data for name, value in family.named_parameters()}
+    stopped = keep.resume(SVIState, data.value.device)
+    if stopped is not None:
+        for name, value in stopped.guide.items():
+            guided[name].copy_(value)
+        optimiser.set_state(stopped.optimiser)
+        losses = stopped.losses
+    for step in range(len(losses), max_iter):
+        keep.step(lambda: SVIState(guided, optimiser.get_state(), losses))
         losses.append(float(inference.step(data)))
         if step % 50 == 0:
             report(step, max_iter, "SVI")
@@ -141,11 +170,20 @@ def svi(
     )
 
 
+@dataclass
+class NUTSState:
+    """The chains that have been completed: draws of each, and how many of all diverged."""
+
+    runs: list[dict[str, Tensor]]
+    divergent: int
+
+
 @engine("nuts")
 def nuts(
     model: LinearGaussian,
     data: StandardLabels,
     report: ProgressCallback,
+    keep: Checkpoint = NOTHING,
     *,
     chains: int,
     warmup: int,
@@ -158,14 +196,23 @@ def nuts(
     if jit:
         raise OptionError("jit=True is not used by models of numbers; leave it out")
     first = _start(model, data)
-    total, runs, divergent = chains * (warmup + num_samples), [], 0
-    for chain in range(chains):
+    total = chains * (warmup + num_samples)
+    done = keep.resume(NUTSState, data.value.device) or NUTSState([], 0)
+    for chain in range(len(done.runs), chains):
         ended: dict[str, Any] = {}
+        streams = keep.streams()
 
         def after_draw(
-            kernel: Any, samples: Any, stage: str, i: int, chain: int = chain, ended: dict[str, Any] = ended
+            kernel: Any,
+            samples: Any,
+            stage: str,
+            i: int,
+            chain: int = chain,
+            ended: dict[str, Any] = ended,
+            streams: RandomStreams = streams,
         ) -> None:
             del samples
+            keep.stop(lambda: done, streams, f"{chain} of {chains} chains are kept, chain {chain + 1} begins again")
             warming = stage.startswith("Warmup")
             if i == num_samples - 1 and not warming:
                 ended.update(kernel.diagnostics())
@@ -184,9 +231,11 @@ def nuts(
         sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=after_draw)
         with without_warnings():
             sampler.run(data)
-        runs.append(sampler.get_samples())
-        divergent += len(ended["divergences"])
-    samples = without_inverse({name: torch.stack([run[name] for run in runs]) for name in first})
+        done.runs.append(sampler.get_samples())
+        done.divergent += len(ended["divergences"])
+        keep.step(lambda: done)
+    divergent = done.divergent
+    samples = without_inverse({name: torch.stack([run[name] for run in done.runs]) for name in first})
     facts: dict[str, Any] = {"warmup": warmup, "divergences": divergent} | judged(samples)
     warnings = []
     if divergent:

@@ -28,6 +28,7 @@ class Parameters:
         variance: ``(J, C)``.
         mean: of the crowd, ``(C,)``.
         truth_sd: standard deviation of the truths, ``(C,)``.
+        weight: of the features of items, ``(D, C)``; ``None`` without features.
     """
 
     intercept: Tensor
@@ -35,6 +36,11 @@ class Parameters:
     variance: Tensor
     mean: Tensor
     truth_sd: Tensor
+    weight: Tensor | None = None
+
+    def centre(self, data: StandardLabels) -> Tensor | None:
+        """Return the truths that features make expect, ``(N, C)``; ``None`` without features."""
+        return None if self.weight is None or data.features is None else data.features @ self.weight
 
 
 def readings(parameters: Parameters, data: StandardLabels) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
@@ -98,5 +104,21 @@ class Moments:
 def conditional(parameters: Parameters, data: StandardLabels) -> tuple[Tensor, Tensor]:
     """Return mean and variance of the truths given parameters, ``(N, C)`` each."""
     precision, linear = data.tables.by_item(parameters.intercept, parameters.slope, 1 / parameters.variance)
-    precision = precision + parameters.truth_sd**-2
+    return given_labels(precision, linear, parameters.truth_sd, parameters.centre(data))
+
+
+def given_labels(
+    precision: Tensor, linear: Tensor, truth_sd: Tensor | float, centre: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of normal truths given their labels.
+
+    Args:
+        precision: of what the labels say of each truth, ``(N, C)``.
+        linear: precision times mean of the same.
+        truth_sd: prior standard deviation of the truths, ``(C,)`` or one number.
+        centre: their prior mean, ``(N, C)``; 0 where it is not given.
+    """
+    prior = truth_sd**-2
+    linear = linear if centre is None else linear + centre * prior
+    precision = precision + prior
     return linear / precision, 1 / precision

@@ -40,7 +40,8 @@ def correlated_errors(data: NumericAnnotations, standard: StandardLabels, draws:
     workers = (middle["intercept"], middle.get("slope", one), middle["variance"])
     crowd = standard.without_reference()
     truth_sd = draws.samples["truth_sd"].mean().reshape(1)
-    mean, spread = conditional(Parameters(*workers, mean=0 * truth_sd, truth_sd=truth_sd), crowd)
+    weight = draws.samples["weight"].mean((0, 1)).unsqueeze(-1) if "weight" in draws.samples else None
+    mean, spread = conditional(Parameters(*workers, mean=0 * truth_sd, truth_sd=truth_sd, weight=weight), crowd)
     intercept, slope, variance = (_numpy(part) for part in workers)
     item, worker, value = (_numpy(part) for part in (crowd.item, crowd.worker, crowd.value))
     # Of large data every so many items are looked at, which is enough to see correlations of this size.

@@ -16,7 +16,7 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import item_column
 from crowdppl.errors import FileError, ModelError, OptionError, listed, suggestion, warn
-from crowdppl.inference.catalogue import catalogue, named_model
+from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
 from crowdppl.inference.checkpoint import EVERY, FORMAT, Checkpoint
 from crowdppl.inference.distributed import is_other_rank
 from crowdppl.inference.fingerprint import described, of_model
@@ -150,6 +150,7 @@ def distribute(
         raise OptionError(
             f"no method {method!r} in shares{suggestion(str(method), METHODS)}; use one of {', '.join(METHODS)}"
         )
+    refuse_numeric(model, "crowdppl.distribute")
     chosen = named_model(model)
     if not _suited(chosen):
         others = [name for name, kind in catalogue().items() if _suited(kind())]

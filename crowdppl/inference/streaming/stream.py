@@ -19,7 +19,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
-from crowdppl.inference.catalogue import catalogue, named_model
+from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
 from crowdppl.inference.memory import ROWS
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.streaming import stepwise_em, svi
@@ -145,6 +145,7 @@ def stream(
         raise OptionError(
             f"no method {method!r} from disk{suggestion(str(method), NEEDS)}; use one of {', '.join(NEEDS)}"
         )
+    refuse_numeric(model, "crowdppl.stream")
     chosen = named_model(model)
     if not _suited(chosen, method):
         others = [name for name, kind in catalogue().items() if _suited(kind(), method)]
