@@ -158,7 +158,7 @@ class SVI(Engine):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Gibbs(Engine):
-    """Gibbs sampling: draws from the posterior, for models with conditionals in closed form."""
+    """Gibbs sampling: draws from the posterior, by conditionals in closed form and by gradients where there are none."""
 
     method: ClassVar[str] = "gibbs"
 

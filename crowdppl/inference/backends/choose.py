@@ -6,7 +6,8 @@ otherwise. Engines take what they are given. Results state the choice of their e
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,6 +23,7 @@ from crowdppl.inference.backends.expectation import (
     SummedExpectation,
     TorchExpectation,
 )
+from crowdppl.inference.backends.gradients import GradientSampler
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
 from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler, PassSampler, Sampler, TorchSampler
@@ -82,8 +84,10 @@ def expectation(m_step: MStep) -> Expectation:
     return TorchExpectation(m_step) if step is None else CompiledExpectation(m_step, em_steps.EMSteps(step, data))
 
 
-def sampler(model: BoundModel, data: Annotations, count: int) -> Sampler:
-    """Choose how a number of chains of Gibbs sampling are run."""
+def sampler(model: BoundModel, data: Annotations, count: int, sites: Mapping[str, Any]) -> Sampler:
+    """Choose how a number of chains of Gibbs sampling are run; ``sites`` are those of the model's prior."""
+    if not model.has_conditionals:
+        return GradientSampler(model, data, sites)
     over = None if data.A < LARGE else _passes(model, data)
     step = compiled_step(model, data, count) if over is None else None
     if step is not None:
