@@ -51,6 +51,18 @@ def batched(one: Function, first: Sequence[Tensor], other: Sequence[Tensor], *, 
     return _quietly(in_turn)
 
 
+def recorded(one: Function, first: Sequence[Tensor], other: Sequence[Tensor]) -> Function | None:
+    """Return the operations of a function as one that runs without Python; ``None`` where they cannot be recorded.
+
+    Args:
+        one: as :func:`batched` takes it, for one set of arguments.
+        first: arguments at which operations are recorded.
+        other: further ones, at which results are compared.
+    """
+    with pyro.validation_enabled(False):
+        return _attempt(partial(_recorded, one, first), (first, other), [one(*first), one(*other)])
+
+
 def _attempt(
     make: Callable[[], Function], places: Sequence[Sequence[Tensor]], expected: Sequence[tuple[Tensor, ...]]
 ) -> Function | None:

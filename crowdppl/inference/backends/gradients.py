@@ -25,7 +25,7 @@ from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import unknowns
+from crowdppl.model.program import together, unknowns
 
 # Sweeps from which on it is worth recording operations.
 MANY = 200
@@ -73,9 +73,10 @@ class GradientSampler(TorchSampler):
 
     def prepare(self, run: Run, group: Group) -> Tuning:
         """Record the model's operations, at the first sweep, and return what has been adapted."""
+        model, data = self.model, self.data
         if group.chains not in self._functions:
             compiled = run.num_samples is None or run.warmup + run.num_samples >= MANY
-            first, other = (self._arguments(point) for point in self._points(group.chains))
+            first, other = (self._arguments(together(points(model, data, group.chains, n))) for n in range(2))
             self._functions[group.chains] = (
                 batched(self._density, first, other, compiled=compiled),
                 batched(self._read, first, other, compiled=compiled),
@@ -138,17 +139,7 @@ class GradientSampler(TorchSampler):
 
     def _density(self, place: Tensor, *drawn: Tensor) -> tuple[Tensor, Tensor]:
         """Return the log density in unbounded coordinates ``(P,)`` of the open sites, a scalar, and its slope."""
-
-        def density(place: Tensor) -> Tensor:
-            values = self.open.values(place)
-            total = expected(self.model, values | dict(zip(self.drawn, drawn, strict=True)), None, self.data)
-            for name, part in zip(self.open.sizes, self.open.parts(place), strict=True):
-                part = part.view(self.open.shapes[name])
-                total = total + self.open.transforms[name].log_abs_det_jacobian(part, values[name]).sum()
-            return total
-
-        slope, value = torch.func.grad_and_value(density)(place)
-        return value, slope
+        return density(self.model, self.data, self.open, place, dict(zip(self.drawn, drawn, strict=True)))
 
     def _read(self, place: Tensor, *drawn: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return item log joint, class probabilities, confusion matrices and prevalence."""
@@ -186,11 +177,34 @@ class GradientSampler(TorchSampler):
         target = self._functions[len(next(iter(parameters.values())))][0]
         return lambda place: target(place, *drawn)
 
-    def _points(self, chains: int) -> list[Parameters]:
-        """Return two sets of parameters of some chains, the same for a fit that continues."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            draws = [[unknowns(self.model, self.data) for _ in range(chains)] for _ in range(2)]
-        return [
-            {name: torch.stack([one[name] for one in each]).detach() for name in self.space.sizes} for each in draws
-        ]
+
+def density(
+    model: BoundModel, data: Annotations, space: Space, place: Tensor, fixed: Parameters
+) -> tuple[Tensor, Tensor]:
+    """Return the log density in the unbounded coordinates of some sites, with the truth summed out, and its slope.
+
+    Args:
+        model: any.
+        data: in its arrangement.
+        space: of these sites.
+        place: coordinates, ``(P,)``.
+        fixed: values of all other sites.
+    """
+
+    def value_at(place: Tensor) -> Tensor:
+        values = space.values(place)
+        total = expected(model, values | fixed, None, data)
+        for name, part in zip(space.sizes, space.parts(place), strict=True):
+            part = part.view(space.shapes[name])
+            total = total + space.transforms[name].log_abs_det_jacobian(part, values[name]).sum()
+        return total
+
+    slope, value = torch.func.grad_and_value(value_at)(place)
+    return value, slope
+
+
+def points(model: BoundModel, data: Annotations, count: int, seed: int = 0) -> list[Parameters]:
+    """Draw parameters from the prior at which forms of a function are compared, the same for a fit that continues."""
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return [unknowns(model, data) for _ in range(count)]
