@@ -153,6 +153,8 @@ ELSEWHERE = {
     "export.sets",
     # Of grades, with what is known of raters: tests/criticism/test_rater_covariates.py
     "criticism.severity_effects",
+    # Of grades by groups of raters: tests/criticism/test_perspectives.py
+    "criticism.perspectives",
     "predict.counted",
     "predict.data_of",
     "predict.parameter_draws",

@@ -22,6 +22,7 @@ from crowdppl.criticism.numbers import (
     compare_numbers,
     number_changes,
 )
+from crowdppl.criticism.perspectives import Perspectives, perspectives
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 from crowdppl.criticism.rater_covariates import SeverityEffects, severity_effects
@@ -39,6 +40,7 @@ __all__ = [
     "NumericChanges",
     "NumericCheck",
     "NumericComparison",
+    "Perspectives",
     "PredictiveCheck",
     "SeverityEffects",
     "advice",
@@ -57,6 +59,7 @@ __all__ = [
     "loo",
     "loss_difference",
     "number_changes",
+    "perspectives",
     "predictive_tree",
     "prior_check",
     "prior_sensitivity",
