@@ -160,6 +160,7 @@ ELSEWHERE = {
     "predict.parameter_draws",
     "predict.predict_correct",
     "predict.predict_workers",
+    "predict.reads_covariates",
     "predict.rebuilt",
     # of labels that are numbers: tests/posterior/test_numbers.py
     "criticism.check_numbers",
