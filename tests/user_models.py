@@ -287,7 +287,7 @@ class UserModel:
     """A model, the engines that suit it, and the crowd that it is about."""
 
     model: AnnotationModel
-    methods: tuple[str, ...] = ("em", "svi", "nuts")
+    methods: tuple[str, ...] = ("em", "svi", "gibbs", "nuts")
     classes: int = 3
     features: Any = None
     worker_features: Any = None
@@ -323,9 +323,7 @@ USER_MODELS = [
     UserModel(Sessions(), features=lambda n: (np.arange(n) * 3 // n)[:, None].astype(float)),
     UserModel(Spammers()),
     UserModel(SkillAndDifficulty()),
-    UserModel(
-        SharedPopulations(), ("em", "svi", "gibbs", "nuts"), worker_features=lambda n: np.arange(n)[:, None] % 2.0
-    ),
+    UserModel(SharedPopulations(), worker_features=lambda n: np.arange(n)[:, None] % 2.0),
     UserModel(OrderedThresholds()),
     UserModel(ClassDependentGuesser()),
     UserModel(NetworkForTheTruth(), features=standard),

@@ -26,6 +26,7 @@ WHAT = {
     "prevalence": "the prevalence of classes",
     "confusion": "confusion matrices",
     "sensitivity": "workers' sensitivity",
+    "shared": "parameters that all workers share",
     "truth": "the class probabilities of items",
 }
 

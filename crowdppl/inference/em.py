@@ -233,7 +233,7 @@ def _intervals(
     point: Parameters,
     num_samples: int,
 ) -> Draws:
-    if model.why_not_gibbs(data) is None:
+    if model.has_conditionals and model.why_not_gibbs(data) is None:
         count = affordable(space.size, data, num_samples)
         warnings = [thinned_note(count, num_samples)] if count < num_samples else []
         later = partial(_swept, model, data, point, count)

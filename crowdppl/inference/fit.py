@@ -280,7 +280,7 @@ def fitted(
     with isolated(**isolation), ExitStack() as limits:
         bound = bind(chosen, data)
         if engine is None:
-            engine = chosen.default_method or ("em" if work.default or bound.why_not_gibbs() else "gibbs")
+            engine = chosen.default_method or ("em" if work.default or not bound.has_conditionals else "gibbs")
         if draw is None:
             options = filled(engine, options, chosen.engine_defaults.get(engine))
             reason = chosen.check_method(engine, data)

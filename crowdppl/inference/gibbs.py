@@ -1,4 +1,4 @@
-"""Gibbs sampling by exact conditionals: truths given parameters, parameters given truths.
+"""Gibbs sampling: truths given parameters, parameters given truths, by exact conditionals where a model has them.
 
 A run in turns, judged for convergence; the sweeps themselves are those of :mod:`crowdppl.inference.backends.samplers`.
 """
@@ -30,6 +30,8 @@ from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import check
 
 INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
+BY_GRADIENTS = "draws from the posterior (Gibbs sampling with steps of Hamiltonian Monte Carlo)"
+DIVERGED = "{} trajectories diverged: the sampler may have missed part of the posterior; raise warmup=..., or use method='nuts'"
 # A run without num_samples goes on in turns of so many sweeps, and is judged when it has grown by a fifth.
 TURN = 32
 FIRST_CHECK = 8 * TURN
@@ -75,7 +77,7 @@ def gibbs(
     num_samples: int | None,
     max_seconds: float,
 ) -> Draws:
-    """Sample the posterior of a model with conjugate steps; defaults are in :class:`crowdppl.inference.options.Gibbs`.
+    """Sample the posterior of a model by conditionals and gradients; defaults are in :class:`crowdppl.inference.options.Gibbs`.
 
     Without ``num_samples`` the run ends when it has converged by the rule of :mod:`crowdppl.inference.monitor`: it is judged
     after ``FIRST_CHECK`` sweeps beyond the warm-up and whenever it has grown by a fifth, which depends on draws only, so that
@@ -84,7 +86,7 @@ def gibbs(
     over the sweeps that count.
 
     Args:
-        model: must have ``gibbs_step``.
+        model: any whose sites have a step of the model's own, conjugate counts or gradients.
         data: the annotations.
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
@@ -94,7 +96,7 @@ def gibbs(
         max_seconds: time for a run until convergence, over all calls that continue from a checkpoint.
 
     Raises:
-        ModelError: for a model without conjugate steps.
+        ModelError: for data or a discrete site that cannot be sampled so.
     """
     reason = model.why_not_gibbs(data)
     if reason is not None:
@@ -111,7 +113,9 @@ def gibbs(
             run.turn(warmup + num_samples, report, keep)
             diagnosis, discard = run.diagnosis(), 0.0
     facts: dict[str, Any] = {"chains": chains, "warmup": run.warmup, "num_samples": num_samples, "thin": run.step}
-    warnings = []
+    steps = run.sampler.facts(run.groups)
+    facts |= steps
+    warnings = [DIVERGED.format(steps["divergences"])] if steps.get("divergences") else []
     if num_samples is None:
         done = run.target - run.warmup
         left_out = int(done * discard)
@@ -127,7 +131,7 @@ def gibbs(
     return Draws(
         samples,
         "posterior",
-        INTERVAL_METHOD,
+        INTERVAL_METHOD if model.has_conditionals else BY_GRADIENTS,
         facts=facts,
         warnings=warnings,
         sites=run.space.sites,
@@ -155,9 +159,9 @@ class _Run:
             self.limited = False
             self.step = min(thinning(self.space.size, data, chains * num_samples), num_samples)
             self.held = num_samples
-        self.sampler = choose.sampler(model, data, chains)
+        self.sampler = choose.sampler(model, data, chains, self.sites)
         sizes = self.sampler.widths(chains)
-        self.rows, self.layout, blocks = _layout(data, chains + len(sizes))
+        self.rows, self.layout, blocks = _layout(data, chains + len(sizes), self.sampler.shared)
         self.sampler.watch(self.rows, self.layout, chains)
         quantities = max(end for _, end in self.layout.kinds.values())
         like = torch.empty((), dtype=self.sampler.dtype, device=data.device)
@@ -228,17 +232,25 @@ class _Run:
         """Judge the run as it stands."""
         return diagnose([group.moments for group in self.groups], self.layout, discard)
 
-    def quantities(self, parameters: Parameters, probability: Tensor) -> Tensor:
-        """Return what is watched at the parameters of ``c`` chains, ``(c, Q)``, given the classes' ``probability (c, N, K)``."""
-        # Without parameters there is no axis of chains to carry on.
-        J, K, chains = self.data.J, self.data.K, len(probability)
-        confusion = self.model.confusion_of(parameters, self.data).expand(chains, J, K, K)
-        prevalence = self.model.prevalence_of(parameters, self.data, (chains,))
+    def quantities(self, parameters: Parameters, probability: Tensor, known: Parameters | None = None) -> Tensor:
+        """Return what is watched at the parameters of ``c`` chains, ``(c, Q)``.
+
+        Args:
+            parameters: of the chains.
+            probability: of the classes, ``(c, N, K)``.
+            known: what the sampler has computed, by name: ``confusion``, ``prevalence`` and ``shared`` ``(c, ...)``.
+        """
+        if known is None:
+            # Without parameters there is no axis of chains to carry on.
+            J, K, chains = self.data.J, self.data.K, len(probability)
+            known = {
+                "confusion": self.model.confusion_of(parameters, self.data).expand(chains, J, K, K),
+                "prevalence": self.model.prevalence_of(parameters, self.data, (chains,)),
+            }
+        confusion, prevalence = known["confusion"], known["prevalence"]
         truth = probability if self.rows is None else probability[:, self.rows]
-        parts = {
+        parts = known | {
             "accuracy": torch.einsum("ck,cjkk->cj", prevalence, confusion),
-            "prevalence": prevalence,
-            "confusion": confusion,
             "sensitivity": confusion.diagonal(dim1=-2, dim2=-1),
             "truth": truth[..., : self.layout.classes],
         }
@@ -281,15 +293,16 @@ class _Run:
         return {name: values[name] for name in self.space.sizes}
 
 
-def _layout(data: Annotations, arrays: int) -> tuple[Tensor | None, Layout, int]:
+def _layout(data: Annotations, arrays: int, shared: int) -> tuple[Tensor | None, Layout, int]:
     """Return which rows are watched (``None`` for all), where the quantities are, and how many blocks fit in memory.
 
     Args:
         data: in the model's arrangement.
         arrays: that block moments hold of one quantity: one for each chain and group of chains.
+        shared: coordinates of sites outside of plates that are watched.
     """
     J, K = data.J, data.K
-    sizes = {"accuracy": J, "prevalence": K}
+    sizes = {"accuracy": J, "prevalence": K} | ({"shared": shared} if shared else {})
     if J * K * K <= CELLS:
         sizes["confusion"] = J * K * K
     elif J * K <= CELLS:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from pyro.infer import MCMC, NUTS
 from pyro.infer.autoguide.initialization import init_to_value
-from torch.jit._trace import TracerWarning
+from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.batching import Function
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.m_step import MStep
@@ -19,11 +21,12 @@ from crowdppl.inference.memory import thinned_note, thinning
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
-from crowdppl.isolation import without_warnings
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import check, dispersed
+from crowdppl.model.program import check, dispersed, together
 
+# Name of all coordinates together, where Pyro knows no sites.
+PLACE = "place"
 # What is kept of each draw, by the names of ArviZ's schema, and its type.
 STATISTICS = {
     "diverging": torch.bool,
@@ -34,6 +37,24 @@ STATISTICS = {
     "step_size": torch.float64,
 }
 INTERVAL_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
+
+
+class _Recorded(torch.autograd.Function):
+    """Minus the log density, whose slope comes with it."""
+
+    @staticmethod
+    def forward(ctx: Any, place: Tensor, function: Function) -> Tensor:
+        """Return the potential energy at a place ``(P,)``."""
+        with torch.no_grad():
+            value, slope = function(place)
+        ctx.save_for_backward(slope)
+        return -value
+
+    @staticmethod
+    def backward(ctx: Any, *sent: Tensor) -> tuple[Tensor, None]:
+        """Return its slope."""
+        (slope,) = ctx.saved_tensors
+        return -sent[0] * slope, None
 
 
 class WatchedNUTS(NUTS):  # type: ignore[misc]
@@ -75,6 +96,12 @@ class WatchedNUTS(NUTS):  # type: ignore[misc]
         self._tree["accepted"] += float(tree.sum_accept_probs)
         self._tree["diverging"] = max(self._tree["diverging"], float(tree.diverging))
         return tree
+
+
+def _potential(function: Function, place: Parameters) -> Tensor:
+    """Return the potential energy as Pyro's sampler asks for it."""
+    apply: Any = _Recorded.apply
+    return torch.as_tensor(apply(place[PLACE], function))
 
 
 @dataclass
@@ -120,11 +147,11 @@ def nuts(
         num_samples: draws kept per chain, before any thinning for memory.
         target_accept: acceptance probability that the step size is tuned to.
         max_tree_depth: at most ``2 ** max_tree_depth`` gradients a draw.
-        jit: compile the density. Defaults to doing so where the model has confusion matrices and the data are small.
+        jit: record the operations of the density and its gradient once, and run them without Python or Pyro, where the model
+            allows it. Defaults to doing so for at least ``choose.MANY`` draws a chain.
     """
     space = Space(check(model, data))
-    if jit is None:
-        jit = choose.compile_density(model, data)
+    function = choose.recorded_density(model, data, space, warmup + num_samples, jit)
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     total = chains * (warmup + num_samples)
     state = keep.resume(NUTSState, data.device) or NUTSState([], [], [], [])
@@ -132,14 +159,13 @@ def nuts(
         streams = keep.streams()
         with torch.no_grad():
             first = MStep(model, data, space).start(dispersed(model.initial(data), data))
-        kernel = WatchedNUTS(
-            model.marginal_program,
-            target_accept_prob=target_accept,
-            max_tree_depth=max_tree_depth,
-            jit_compile=jit,
-            ignore_jit_warnings=True,
-            init_strategy=init_to_value(values={k: space.interior(k, v) for k, v in first.items()}),
-        )
+        options: dict[str, Any] = {"target_accept_prob": target_accept, "max_tree_depth": max_tree_depth}
+        if function is None:
+            start = init_to_value(values={k: space.interior(k, v) for k, v in first.items()})
+            kernel, place = WatchedNUTS(model.marginal_program, init_strategy=start, **options), None
+        else:
+            potential = partial(_potential, function)
+            kernel, place = WatchedNUTS(potential_fn=potential, **options), {PLACE: space.vector(first).detach()}
 
         # The sampler's own summary computes R-hat as well, which refuses fewer than four draws.
         diagnostics: dict[str, Any] = {}
@@ -161,14 +187,18 @@ def nuts(
                 done = chain * (warmup + num_samples) + i + (0 if warming else warmup)
                 report(done, total, f"chain {chain + 1}, {'warm-up' if warming else 'sampling'}")
 
-        sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=after_draw)
-        # Tracing is deprecated in torch and has no successor that Pyro uses yet.
-        with (
-            without_warnings(message=".*torch.jit.*", category=DeprecationWarning),
-            without_warnings(category=TracerWarning),
-        ):
-            sampler.run(data)
-        state.chains.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
+        sampler = MCMC(
+            kernel,
+            num_samples,
+            warmup_steps=warmup,
+            initial_params=place,
+            num_chains=1,
+            disable_progbar=True,
+            hook_fn=after_draw,
+        )
+        sampler.run(data)
+        drawn = {name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()}
+        state.chains.append(drawn if function is None else together([space.values(one) for one in drawn[PLACE]]))
         state.statistics.append(
             {
                 name: torch.tensor(values[-num_samples:], dtype=STATISTICS[name])[thin - 1 :: thin]
@@ -186,7 +216,7 @@ def nuts(
         "warmup": warmup,
         "num_samples": num_samples,
         "thin": thin,
-        "jit": jit,
+        "jit": function is not None,
         "divergences": state.divergences,
         "acceptance": state.acceptance,
     }

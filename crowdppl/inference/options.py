@@ -158,7 +158,7 @@ class SVI(Engine):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Gibbs(Engine):
-    """Gibbs sampling: draws from the posterior, for models with conditionals in closed form."""
+    """Gibbs sampling: draws from the posterior, by conditionals in closed form and by gradients where there are none."""
 
     method: ClassVar[str] = "gibbs"
 
@@ -189,7 +189,8 @@ class NUTS(Engine):
     ] = UNSET
     max_tree_depth: Annotated[int, Option(10, whole(1, 20), "at most 2 to this power gradients a draw")] = UNSET
     jit: Annotated[
-        bool | None, Option(None, flag, "compile the density; defaults to where that is known to be faster")
+        bool | None,
+        Option(None, flag, "record the operations of the density; defaults to doing so for 200 draws and more"),
     ] = UNSET
 
 

@@ -237,17 +237,46 @@ class BoundModel:
         """Whether parameters may lead with further axes."""
         return self.networks is None and (self.provides("confusion") or self.provides("gibbs_step"))
 
-    def why_not_gibbs(self, data: Annotations | None = None) -> str | None:
-        """Return why Gibbs sampling cannot draw all parameters, for these data if given; ``None`` where it can."""
+    @property
+    def has_conditionals(self) -> bool:
+        """Whether all parameters can be drawn given the truths: by a step of the model, or by conjugate counts."""
         if not base.has_gibbs(self.model):
-            return f"{self.name} has no gibbs_step, so method='gibbs' cannot sample it; use method='nuts' or 'svi'"
-        if not self.provides("gibbs_step") and self.conjugacy is not None and not self.conjugacy.complete:
-            return f"{self.name} has sites without conjugate_counts and no gibbs_step; use method='nuts', 'svi' or 'em'"
-        if data is None:
-            return None
+            return False
+        return self.provides("gibbs_step") or self.conjugacy is None or self.conjugacy.complete
+
+    def why_not_gibbs(self, data: Annotations) -> str | None:
+        """Return why Gibbs sampling does not suit the model and these data; ``None`` where it does."""
         if data.multiplicity is not None:
             return "items with multiplicities cannot be sampled by method='gibbs'; write them out as items of their own"
         return self.model.check_method("gibbs", data)
+
+    def sites_with_conditionals(self, data: Annotations) -> set[str]:
+        """Return the sites that can be drawn given the truths and all other sites, in closed form.
+
+        Counts give the conditional of a conjugate site where its prior depends on no other site, and the prior of no other site
+        on it. Both are seen by exchanging the values of two draws from the prior.
+        """
+        others = set() if self.others is None else {other_rates.SITE}
+        if self.conjugacy is None or self.networks is not None:
+            return others
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            nodes = [poutine.trace(self.prior).get_trace(data, self.plates(data)).nodes for _ in range(2)]
+        draws = [{name: node["value"] for name, node in one.items() if is_unknown(node)} for one in nodes]
+        conjugate = {name: value for name, value in draws[1].items() if name in self.conjugacy.sites}
+        for exchanged in (conjugate, {name: value for name, value in draws[1].items() if name not in conjugate}):
+            there = self._densities(draws[0], data)
+            moved = self._densities(draws[0] | exchanged, data)
+            if any(not torch.equal(there[name], moved[name]) for name in draws[0] if name not in exchanged):
+                return others
+        return others | set(conjugate)
+
+    def _densities(self, values: Parameters, data: Annotations) -> Parameters:
+        """Return the log densities of all sites at their values."""
+        with torch.no_grad():
+            trace = self._conditioned(values, data, None)
+            trace.compute_log_prob()
+        return {name: trace.nodes[name]["log_prob"] for name in values}
 
     # ------------------------------------------------------------------ likelihood
 
@@ -461,11 +490,11 @@ class BoundModel:
         return drawn
 
     def _drawn(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
-        """Draw the model's own parameters."""
+        """Draw the model's own parameters, as far as they have conditionals in closed form."""
         if self.provides("gibbs_step"):
             return self.model.gibbs_step(truth, parameters, data)
         if self.conjugacy is None:
-            raise ModelError(f"{self.name} has no gibbs_step")
+            return {}
         chosen = one_hot(truth, data, self.states)
         return self.conjugacy.gibbs_step(self.statistics(chosen, data), parameters)
 

@@ -278,8 +278,6 @@ def test_unknown_model_is_refused():
         fit(tiny(), 3)
     with pytest.raises(crowdppl.DataError, match="Annotations"):
         fit([[1, 2]])
-    with pytest.raises(crowdppl.ModelError, match="method='nuts'"):
-        fit(tiny(), next(c.model for c in CASES if c.name == "own-coin"), method="gibbs")
 
 
 @pytest.mark.parametrize("wrong", ["shape", "missing", "classes", "breaks"])

@@ -6,13 +6,16 @@ otherwise. Engines take what they are given. Results state the choice of their e
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 from crowdppl.inference.backends import chains, em_steps, passes
+from crowdppl.inference.backends.batching import Function, recorded
 from crowdppl.inference.backends.counting import LabelCounts
 from crowdppl.inference.backends.evaluation import Evaluation, PassEvaluation, TorchEvaluation
 from crowdppl.inference.backends.expectation import (
@@ -22,6 +25,7 @@ from crowdppl.inference.backends.expectation import (
     SummedExpectation,
     TorchExpectation,
 )
+from crowdppl.inference.backends.gradients import MANY, GradientSampler, density, points
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
 from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler, PassSampler, Sampler, TorchSampler
@@ -29,6 +33,7 @@ from crowdppl.inference.distributed.group import GROUP, ProcessGroup
 from crowdppl.inference.distributed.shares import DistributedSums
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.m_step import MStep
+from crowdppl.inference.unconstrained import Space
 from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.bound import BoundModel
@@ -82,8 +87,10 @@ def expectation(m_step: MStep) -> Expectation:
     return TorchExpectation(m_step) if step is None else CompiledExpectation(m_step, em_steps.EMSteps(step, data))
 
 
-def sampler(model: BoundModel, data: Annotations, count: int) -> Sampler:
-    """Choose how a number of chains of Gibbs sampling are run."""
+def sampler(model: BoundModel, data: Annotations, count: int, sites: Mapping[str, Any]) -> Sampler:
+    """Choose how a number of chains of Gibbs sampling are run; ``sites`` are those of the model's prior."""
+    if not model.has_conditionals:
+        return GradientSampler(model, data, sites)
     over = None if data.A < LARGE else _passes(model, data)
     step = compiled_step(model, data, count) if over is None else None
     if step is not None:
@@ -135,9 +142,22 @@ def label_counts(data: Annotations, evaluation: Evaluation) -> LabelCounts:
     return LabelCounts(data, Sweeps.over(data) if passes.serves(data, data.K) else None)
 
 
-def compile_density(model: BoundModel, data: Annotations) -> bool:
-    """Tell whether NUTS compiles the log density: where one product of small matrices is most of it."""
-    return model.provides("confusion") and model.networks is None and data.counts.dense
+def recorded_density(
+    model: BoundModel, data: Annotations, space: Space, draws: int, wanted: bool | None
+) -> Function | None:
+    """Return the log density and its slope for NUTS, as recorded operations; ``None`` for Pyro's program.
+
+    Args:
+        model: any with continuous sites.
+        data: in its arrangement.
+        space: of the sites.
+        draws: of a chain.
+        wanted: whether the caller wants it; ``None`` for chains that are long enough to be worth a second.
+    """
+    if wanted is False or (wanted is None and draws < MANY):
+        return None
+    first, other = ((space.vector(one).detach(),) for one in points(model, data, 2))
+    return recorded(partial(density, model, data, space, fixed={}), first, other)
 
 
 def compiled_step(model: BoundModel, data: Annotations, count: int) -> CompiledStep | None:

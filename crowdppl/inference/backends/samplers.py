@@ -7,7 +7,7 @@ batch of torch's operations; conjugate ones on large data one chain after the ot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.chains import PARTS, SPARSE, Chain, Chains
+from crowdppl.inference.backends.hamiltonian import Tuning
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.memory import chunk, work_bytes
@@ -44,6 +45,7 @@ class GroupState:
         places: sweep after the warm-up of each draw kept.
         random: random numbers generated and not yet used, see :class:`GumbelMaxSampler`; of a compiled chain its stream.
         moments: of what is reported, after the warm-up.
+        tuning: of trajectories, where sites move by gradients.
     """
 
     sweep: int
@@ -52,6 +54,7 @@ class GroupState:
     places: list[int]
     random: Tensor
     moments: BlockMoments
+    tuning: Tuning | None
 
 
 class Group:
@@ -61,6 +64,7 @@ class Group:
         chains: how many.
         kept: draws stored, with their places, sweeps after the warm-up.
         random: the state of their random numbers, as it was read from a checkpoint.
+        tuning: of their trajectories, where sites move by gradients.
     """
 
     def __init__(self, chains: int, moments: BlockMoments):
@@ -71,6 +75,7 @@ class Group:
         self.sampler: GumbelMaxSampler | None = None
         self.chain: Chain | None = None
         self.random: Tensor | None = None
+        self.tuning: Tuning | None = None
 
     def state(self) -> GroupState:
         """Return the state, for a checkpoint."""
@@ -82,12 +87,12 @@ class Group:
         draws = [draw for _, draw in self.kept]
         samples = {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]} if draws else {}
         kept_at = [place for place, _ in self.kept]
-        return GroupState(self.sweep, self.parameters, samples, kept_at, random, self.moments)
+        return GroupState(self.sweep, self.parameters, samples, kept_at, random, self.moments, self.tuning)
 
     def restore(self, state: GroupState) -> None:
         """Restore it."""
         self.sweep, self.parameters, self.moments = state.sweep, state.parameters, state.moments
-        self.random = state.random
+        self.random, self.tuning = state.random, state.tuning
         draws = zip(*state.samples.values(), strict=True)
         self.kept = [
             (place, dict(zip(state.samples, values, strict=True)))
@@ -118,8 +123,8 @@ class Run(Protocol):
     def sites(self) -> Mapping[str, Any]:
         """The sites of the model's prior, by name."""
 
-    def quantities(self, parameters: Parameters, probability: Tensor) -> Tensor:
-        """Return what is watched, given the probabilities of the classes ``(c, N, K)``."""
+    def quantities(self, parameters: Parameters, probability: Tensor, known: Parameters | None = None) -> Tensor:
+        """Return what is watched, given the probabilities of the classes ``(c, N, K)``, and what of it is ``known``."""
 
     def state(self) -> Any:
         """Return the state, for a checkpoint."""
@@ -137,11 +142,13 @@ class Sampler(ABC):
         passes: compiled passes over the annotations, if these do the work.
         torch_threads: of torch, beside which chains have threads of their own; ``None`` for as many as there are.
         dtype: of what is watched.
+        shared: coordinates that are watched besides, of sites outside of plates.
     """
 
     name: str
     passes: Sweeps | None = None
     torch_threads: int | None = None
+    shared: int = 0
 
     def __init__(self, model: BoundModel, data: Annotations):
         self.model, self.data, self.dtype = model, data, data.dtype
@@ -174,6 +181,10 @@ class Sampler(ABC):
     def all_kept(self) -> Parameters | None:
         """Return all draws of a run ``(chain, draw, ...)``, where they lie together in memory."""
         return None
+
+    def facts(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Return facts on the chains that only this computation has."""
+        return {}
 
     @abstractmethod
     def from_point(self, point: Parameters, count: int) -> Parameters:
