@@ -361,6 +361,8 @@ def calls(place):
             "posterior": posterior("graded-facets", "em"),
             "covariates": pd.DataFrame({"x": [1.0, 2.0, 4.0, 3.0]}, index=list("uvwx")),
         },
+        "criticism.plan": {"pilot": posterior("dawid-skene", "em"), "items": [6], "per_item": [2], "replicates": 2},
+        "criticism.mean_squares": {"posterior": posterior("graded-facets", "em"), "draws": 3},
         "criticism.advice": p,
         "datasets.anaesthesia": {},
         "datasets.folder": {},
