@@ -3,6 +3,7 @@
 Public callables are found, not listed: a new one without checks of all its arguments, or without a row in ``CALLS``, fails.
 """
 
+import dataclasses
 import functools
 import inspect
 import json
@@ -323,6 +324,7 @@ def calls(place):
         "aggregate.wawa": {"data": data()},
         "Aggregate.accuracy": {"self": aggregate.majority(data()), "truth": {data().items[0]: data().labels[0]}},
         "metrics.agreement": {"data": data()},
+        "metrics.graded_agreement": {"data": dataclasses.replace(data(), kind="ordinal")},
         "metrics.intraclass_correlation": {"data": data()},
         "metrics.pairwise_agreement": {"data": data()},
         "metrics.span_agreement": {"data": tokens()},

@@ -113,8 +113,8 @@ def mean_squares(
             for _ in range(-(-draws // len(chosen))):
                 state = sample_truth(joint)
                 label = sample_truth_from_probabilities(table[fitted.worker, state[fitted.item]])
-                usual = residuals(table, _joint(table, prior, fitted, label), fitted, label, grade)
-                pairs.append(torch.stack([given, _mean_squares(*usual, code, size)]))
+                again = residuals(table, _joint(table, prior, fitted, label), fitted, label, grade)
+                pairs.append(torch.stack([given, _mean_squares(*again, code, size)]))
     drawn = torch.stack(pairs).numpy()  # (draws, 2, 2, size)
     count = np.bincount(code.numpy(), minlength=size)
     name = posterior.item_column if by_item else "worker"
