@@ -14,6 +14,7 @@ from default_model import GROUPS, known_classes, load
 
 import crowdppl
 from crowdppl import Annotations, Posterior, acquisition
+from crowdppl.acquisition.batches import FLOOR
 
 KNOWN, REPETITIONS, MOST = 30, 6, 15_000
 WAYS = ("without", "at random", "`next_known`", "highest entropy")
@@ -68,7 +69,7 @@ def main() -> None:
     rows.append(["mean", *(f"**{hits:.4f}; {loss:.4f}**" for hits, loss in means)])
     body = f"""Accuracy; log loss of all items of known truth, {KNOWN} of which are given to the fit and count as correct. Public
 crowds and panels of language models with at most {MOST:,} annotations; {REPETITIONS} draws each. *`next_known`* draws items with
-probabilities in proportion to their entropy and {acquisition.FLOOR:g} more; *highest entropy* takes the first.
+probabilities in proportion to their entropy and {FLOOR:g} more; *highest entropy* takes the first.
 
 {table(["set", *WAYS], rows)}
 

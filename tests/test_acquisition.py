@@ -7,7 +7,8 @@ from catalog import quiet_fit, simulated
 from crowds import crowd_with_characters, fitted
 
 import crowdppl
-from crowdppl import DataError, OptionError, acquisition
+from crowdppl import Annotations, DataError, OptionError, acquisition
+from crowdppl.acquisition.batches import FLOOR
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def test_next_known(crowd):
     N = len(posterior.items())
     every = acquisition.next_known(posterior, 10 * N)
     assert sorted(every["task"]) == sorted(posterior.items())
-    weight = np.array([entropy(p) for p in posterior.probability()]) + acquisition.FLOOR
+    weight = np.array([entropy(p) for p in posterior.probability()]) + FLOOR
     sure = posterior.probability().max(1)
     mean = (weight * sure).sum() / weight.sum()
     first = [acquisition.next_known(posterior, 1, seed=seed)["probability"].iloc[0] for seed in range(300)]
@@ -228,3 +229,52 @@ def test_the_curve_predicts_accuracy():
 def test_options_of_the_curve(independent, options, message):
     with pytest.raises(OptionError, match=message):
         acquisition.curve(independent[0], **options)
+
+
+def _asked(posterior, of, unit):
+    """Return what to ask for next, and the sums of the entropies of the items of each unit, largest first."""
+    total = pd.Series(acquisition.gains(posterior)).groupby(np.asarray(of)).sum().sort_values(ascending=False)
+    table = acquisition.next_items(posterior, 3)
+    assert table[unit].tolist() == total.head(3).index.tolist()
+    assert np.allclose(table["gain"], total.head(3))
+    assert len(acquisition.finished(posterior)) == len(total)
+    assert acquisition.next_pairs(posterior, 3)[unit].is_unique
+    return table
+
+
+def _units_of(posterior):
+    """Return the set or the sequence of each item, by name."""
+    constant = posterior.tree["constant_data"]
+    return constant["sequence"].to_numpy()[constant["sequence_index"].to_numpy()]
+
+
+def test_sets_are_asked_for_whole():
+    rng = np.random.default_rng(0)
+    tasks, workers = np.repeat(np.arange(12), 3), np.tile(np.arange(3), 12)
+    chosen = [[name for name in "abc" if rng.random() < 0.5] for _ in tasks]
+    frame = pd.DataFrame({"task": tasks, "worker": workers, "label": chosen})
+    frame = frame[~((frame["task"] < 4) & (frame["worker"] == 2))]
+    posterior = quiet_fit(
+        Annotations.from_frame(frame, several="sets", labels=list("abc")), method="em", num_samples=20
+    )
+    table = _asked(posterior, _units_of(posterior), "task")
+    now = posterior.sets().set_index("task").loc[table["task"]]
+    for column in ("labels", "probability", "annotations"):
+        assert table[column].tolist() == now[column].tolist()
+    pairs = acquisition.next_pairs(posterior, 4, each=4)
+    assert set(zip(pairs["task"], pairs["worker"], strict=True)) == {(task, 2) for task in range(4)}
+    assert acquisition.next_known(posterior, 5).columns.tolist() == ["task", "labels", "probability", "annotations"]
+
+
+def test_sequences_are_asked_for_whole():
+    rng = np.random.default_rng(1)
+    rows = [(s, t, w) for s in range(6) for t in range(2 + s % 3) for w in range(2 + (s > 3))]
+    frame = pd.DataFrame(rows, columns=["text", "place", "worker"])
+    frame["label"] = rng.choice(["A", "B"], len(frame))
+    data = Annotations.from_frame(frame, sequence="text", position="place")
+    posterior = quiet_fit(data, method="em", num_samples=20)
+    table = _asked(posterior, _units_of(posterior), "sequence")
+    assert table["tokens"].tolist() == [2 + int(s) % 3 for s in table["sequence"]]
+    assert table["annotations"].tolist() == [2 + (int(s) > 3) for s in table["sequence"]]
+    least = posterior.truth()["probability"].groupby(_units_of(posterior)).min()
+    assert np.allclose(table["probability"], least.loc[table["sequence"]])

@@ -570,8 +570,9 @@ def show_batch(batch: pd.DataFrame, what: str = "annotations") -> None:
     if not len(batch):
         console.print("No annotation to request: every item is known, certain enough, or annotated by everyone.")
     table = grid(f"Next: {len(batch):,} {what}")
+    names = (*ITEM_COLUMNS, "worker", "label", "labels", "sequence")
     for column in batch.columns:
-        table.add_column(column, justify="left" if column in (*ITEM_COLUMNS, "worker", "label") else "right")
+        table.add_column(column, justify="left" if column in names else "right")
     for row in batch.head(SHOWN_ITEMS).to_dict("records"):
         cells: list[Any] = list(row.values())
         table.add_row(*(f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in cells))

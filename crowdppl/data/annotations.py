@@ -85,6 +85,7 @@ class Annotations(AnnotationLayouts):
         covariate_scales: mean and standard deviation of each over the annotations that were read.
         covariate_baselines: with what levels of categories are compared.
         covariate_values: distinct values of each, of at most 50; otherwise none.
+        covariate_recipe: how they were computed: the formula, and the levels of each categorical column.
         set_labels: where annotations are sets of labels, the caller's identifiers of these, ``(L,)``: an item is a pair of a task
             (its ``sequence``) and a label (its ``position``), and its classes say whether the label is in the set.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
@@ -149,7 +150,7 @@ class Annotations(AnnotationLayouts):
         scale: Sequence[float] | None = None,
         sequence: str | None = None,
         position: str | None = None,
-        covariates: str | Iterable[str] | None = None,
+        covariates: str | Iterable[str] | Annotations | None = None,
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -203,7 +204,8 @@ class Annotations(AnnotationLayouts):
             covariates: what accuracy may depend on, known of each annotation: names of columns, or a formula of them such as
                 ``"tenure + C(session)"``, as in R. Text is categorical, its first level the baseline. With ``timestamp``,
                 ``experience`` is the number of annotations that the worker gave before, unless a column has this name. The
-                default model is then ``crowdppl.models.AccuracyRegression``, in which they have effects on accuracy.
+                default model is then ``crowdppl.models.AccuracyRegression``, in which they have effects on accuracy. Earlier
+                annotations stand for their own formula, levels and scale, and their workers' experience counts.
             source: name of the table in messages.
 
         Raises:
@@ -232,6 +234,8 @@ class Annotations(AnnotationLayouts):
                 keep_missing=keep_missing,
                 fold=fold,
             )
+        if timestamp is None and isinstance(covariates, Annotations) and covariates.covariate_recipe is not None:
+            timestamp = covariates.covariate_recipe.time or None
         kind, labels = kinds.declared(kind, order, labels)
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
@@ -291,7 +295,9 @@ class Annotations(AnnotationLayouts):
             },
             dates=dates,
             choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold, kind == "ordinal"),
-            covariates=None if covariates is None else _covariates(frame, covariates, (label, truth), source),
+            covariates=None
+            if covariates is None
+            else _covariates(frame, covariates, (label, truth), timestamp, source),
         )
         known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
@@ -484,7 +490,7 @@ class Annotations(AnnotationLayouts):
         return data
 
 
-def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], source: str) -> Covariates:
+def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], time: Any, source: str) -> Covariates:
     """Return the covariates that a caller asks for.
 
     Raises:
@@ -494,7 +500,8 @@ def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], s
     taken = {str(name) for name in labels if isinstance(name, str)} & set(columns_of(formula, source))
     if taken:
         raise OptionError(f"covariates={formula!r} has the column {listed(sorted(taken))} of labels; leave it out")
-    return Covariates(frame, formula)
+    earlier = covariates.earlier() if isinstance(covariates, AnnotationLayouts) else None
+    return Covariates(frame, formula, earlier, "" if time is None else str(time))
 
 
 def _needed(options: Mapping[str, Any]) -> list[Any] | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import datetime
+import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +36,53 @@ COUNTED = "experience, counted"
 INTERCEPT = "Intercept"
 
 
+class Recipe(NamedTuple):
+    """How covariates were computed, so that further annotations get the same.
+
+    Attributes:
+        formula: of columns of a table.
+        levels: of each categorical column, by its name, the baseline first.
+        rows: empty where each row has its covariates by itself; otherwise a digest of the covariates, which were computed from
+            all rows together, as by ``scale(tenure)``.
+        after: the number of earlier annotations with which experience was counted.
+        time: the column of the times by which it was counted; empty if it was not.
+    """
+
+    formula: str
+    levels: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    rows: str = ""
+    after: int = 0
+    time: str = ""
+
+
+class Earlier(NamedTuple):
+    """Annotations whose covariates others are to have.
+
+    Attributes:
+        recipe: of their covariates.
+        scales: mean and standard deviation of each covariate.
+        times: of each worker's annotations, ascending, by name; empty without times.
+    """
+
+    recipe: Recipe
+    scales: tuple[tuple[float, float], ...]
+    times: Mapping[Any, Array]
+
+
 class Covariates(NamedTuple):
-    """A table with a row for each annotation, and the formula of the covariates that its columns make."""
+    """A table with a row for each annotation, and the formula of their covariates.
+
+    Attributes:
+        table: the table.
+        formula: of its columns.
+        earlier: annotations whose levels and scales these are to have.
+        time: the column of the times of annotations; empty without.
+    """
 
     table: pd.DataFrame
     formula: str
+    earlier: Earlier | None = None
+    time: str = ""
 
 
 class Design(NamedTuple):
@@ -49,24 +92,33 @@ class Design(NamedTuple):
         values: ``(A, P)``.
         names: ``P`` of them.
         baselines: with what levels of categories are compared, such as ``session = day``, and whether experience was counted.
+        recipe: how they were computed.
+        scales: mean and standard deviation of each; ``None`` for those of ``values``.
     """
 
     values: Array
     names: tuple[str, ...]
     baselines: tuple[str, ...] = ()
+    recipe: Recipe | None = None
+    scales: tuple[tuple[float, float], ...] | None = None
 
 
-def formula_of(covariates: str | Iterable[str]) -> str:
-    """Return the formula that adds columns up, or the formula as it is given.
+def formula_of(covariates: Any) -> str:
+    """Return the formula that adds columns up, or the formula as it is given or as other annotations have it.
 
     Raises:
-        OptionError: for something else than a formula or names of columns.
+        OptionError: for something else than a formula, names of columns, or annotations with covariates.
     """
+    recipe: Recipe | None = getattr(covariates, "covariate_recipe", None)
+    if recipe is not None:
+        return recipe.formula
     if isinstance(covariates, str):
         return covariates
     names = list(covariates) if isinstance(covariates, Iterable) else [covariates]
     if not names or not all(isinstance(name, str) and name and "`" not in name for name in names):
-        raise OptionError(f"covariates={shown(covariates)}; it must be a formula, or names of columns")
+        raise OptionError(
+            f"covariates={shown(covariates)}; it must be a formula, names of columns, or annotations that have covariates"
+        )
     return " + ".join(f"`{name}`" for name in names)
 
 
@@ -103,21 +155,20 @@ def _named_in(expression: str) -> set[str]:
     return names - called - {"np"}
 
 
-def design(formula: str, table: pd.DataFrame, source: str) -> Design:
+def design(formula: str, table: pd.DataFrame, source: str, earlier: Earlier | None = None) -> Design:
     """Return the columns of numbers that a formula makes of a table.
 
     Args:
         formula: of columns of the table.
         table: one row for each annotation.
         source: name of the table in messages.
+        earlier: annotations whose levels and scales these are to have.
 
     Raises:
         OptionError: if the formula cannot be read.
         DataError: if a column is missing, has missing values or cannot be used; if a covariate does not vary, is not finite, or
-            follows from the others.
+            follows from the others; if a level is new, or the formula is not computed row by row, where there are earlier ones.
     """
-    from formulaic import Formula  # here: slow to import
-
     needed = columns_of(formula, source)
     if INTERCEPT in needed:
         raise DataError(f"{source}: {INTERCEPT} is the name of the constant in formulas; rename the column")
@@ -128,12 +179,9 @@ def design(formula: str, table: pd.DataFrame, source: str) -> Design:
         },
         index=table.index,
     )
-    read.attrs = dict(table.attrs)
-    try:
-        matrix = Formula(formula).get_model_matrix(read, context={"np": np}, na_action="ignore", output="pandas")
-    except Exception as error:  # whatever the parts of the formula raise
-        raise DataError(f"{source}: the formula {formula!r} cannot be computed: {_first_line(error)}") from error
-    matrix = matrix.drop(columns=[name for name in matrix.columns if name == INTERCEPT])
+    counted = (COUNTED,) if COUNTED in table.attrs and EXPERIENCE in read else ()
+    levels = _levels(read, formula) if earlier is None else _known_levels(read, earlier.recipe, source)
+    matrix = _matrix(read, formula, levels, source)
     names = tuple(map(_readable, matrix.columns))
     names = names if len(set(names)) == len(names) else tuple(map(str, matrix.columns))
     if not names:
@@ -143,19 +191,89 @@ def design(formula: str, table: pd.DataFrame, source: str) -> Design:
             f"{source}: the formula {formula!r} makes {len(names):,} covariates, more than {MOST}; bring levels together"
         )
     values = matrix.to_numpy(dtype=np.float64)
+    baselines = (*(f"{name} = {first}" for name, (first, *_) in levels), *counted)
+    if earlier is not None:
+        require_finite(values, names, source)
+        after = sum(map(len, earlier.times.values())) if counted else 0
+        return Design(values, names, baselines, earlier.recipe._replace(after=after), earlier.scales)
     require_usable(values, names, source)
-    return Design(values, names, _baselines(read, formula))
+    rows = "" if _by_row(read, formula, levels, values) else hashlib.sha256(values.tobytes()).hexdigest()
+    return Design(values, names, baselines, Recipe(formula, levels, rows, time=table.attrs[COUNTED] if counted else ""))
 
 
-def _baselines(read: pd.DataFrame, formula: str) -> tuple[str, ...]:
-    """Return with what the levels of each categorical column are compared, and whether experience was counted."""
+Levels = tuple[tuple[str, tuple[Any, ...]], ...]
+
+
+def _levels(read: pd.DataFrame, formula: str) -> Levels:
+    """Return the levels of each categorical column, the baseline first."""
     out = []
     for name, column in read.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
-            out.append(f"{name} = {column.cat.categories[0]}")
+            out.append((str(name), tuple(column.cat.categories.tolist())))
         elif re.search(rf"\bC\(\s*`?{re.escape(str(name))}\b", formula):
-            out.append(f"{name} = {column.min()}")
-    return (*out, *([COUNTED] if read.attrs.get(COUNTED) and EXPERIENCE in read else []))
+            out.append((str(name), tuple(np.unique(column).tolist())))
+    return tuple(out)
+
+
+def _known_levels(read: pd.DataFrame, recipe: Recipe, source: str) -> Levels:
+    """Give the columns of a table the levels of earlier annotations.
+
+    Raises:
+        DataError: for other levels, or a formula that is not computed row by row.
+    """
+    if recipe.rows:
+        raise DataError(
+            f"{source}: {recipe.formula!r} is computed from all rows of a table together; fit all annotations together, or use "
+            f"a formula in which each row counts by itself"
+        )
+    for name, levels in recipe.levels:
+        column = read[name]
+        kind = float if isinstance(levels[0], int | float) else str
+        new = [
+            value for value in pd.unique(column.astype(object)).tolist() if kind(value) not in set(map(kind, levels))
+        ]
+        if new:
+            raise DataError(
+                f"{source}, column {name!r}: {listed(new, 3)} does not occur in the earlier annotations; fit all together"
+            )
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            read[name] = pd.Categorical(column.astype(object), categories=list(levels))
+    return recipe.levels
+
+
+def _matrix(read: pd.DataFrame, formula: str, levels: Levels, source: str) -> pd.DataFrame:
+    """Return what a formula makes of a table in which not every level need occur.
+
+    Raises:
+        DataError: whatever the parts of the formula raise, in one line.
+    """
+    from formulaic import Formula  # here: slow to import
+
+    # Rows that have each level once stand above the others, so that each level has its column.
+    above = max((len(of) for _, of in levels), default=0) if len(read) else 0
+    whole = read
+    if above:
+        first = read.iloc[np.zeros(above, dtype=np.int64)].copy()
+        for name, of in levels:
+            values = [of[n % len(of)] for n in range(above)]
+            categorical = isinstance(read[name].dtype, pd.CategoricalDtype)
+            first[name] = pd.Categorical(values, categories=list(of)) if categorical else values
+        whole = pd.concat([first, read], ignore_index=True)
+    try:
+        matrix = Formula(formula).get_model_matrix(whole, context={"np": np}, na_action="ignore", output="pandas")
+    except Exception as error:  # whatever the parts of the formula raise
+        raise DataError(f"{source}: the formula {formula!r} cannot be computed: {_first_line(error)}") from error
+    return matrix.drop(columns=[name for name in matrix.columns if name == INTERCEPT]).iloc[above:]
+
+
+def _by_row(read: pd.DataFrame, formula: str, levels: Levels, values: Array) -> bool:
+    """Return whether half of the rows have the same covariates ``(A, P)`` without the other half."""
+    half = slice(0, None, 2)
+    try:
+        alone = _matrix(read.iloc[half], formula, levels, "half of the rows").to_numpy(dtype=np.float64)
+    except DataError:
+        return False
+    return alone.shape == values[half].shape and bool(np.allclose(alone, values[half], rtol=1e-9, atol=0))
 
 
 def require_usable(values: Array, names: tuple[str, ...], source: str) -> None:
@@ -164,14 +282,10 @@ def require_usable(values: Array, names: tuple[str, ...], source: str) -> None:
     Raises:
         DataError: naming them.
     """
-    columns = values.T
-    for good, what in (
-        ([bool(np.isfinite(column).all()) for column in columns], "is not finite everywhere"),
-        ([bool(column.max() > column.min()) for column in columns], "is the same for all annotations"),
-    ):
-        if not all(good):
-            which = [name for name, one in zip(names, good, strict=True) if not one]
-            raise DataError(f"{source}: covariate {listed(which, 3)} {what}; leave it out")
+    require_finite(values, names, source)
+    constant = [name for name, column in zip(names, values.T, strict=True) if column.max() == column.min()]
+    if constant:
+        raise DataError(f"{source}: covariate {listed(constant, 3)} is the same for all annotations; leave it out")
     centred = values - values.mean(0)
     centred = centred / np.sqrt((centred**2).mean(0))
     # The triangle of the decomposition has on its diagonal what each column has beyond those before it.
@@ -181,26 +295,92 @@ def require_usable(values: Array, names: tuple[str, ...], source: str) -> None:
         raise DataError(f"{source}: covariate {listed(which, 3)} follows from the others; leave it out")
 
 
+def require_finite(values: Array, names: tuple[str, ...], source: str) -> None:
+    """Refuse covariates ``(A, P)`` that are not finite.
+
+    Raises:
+        DataError: naming them.
+    """
+    odd = [name for name, column in zip(names, values.T, strict=True) if not np.isfinite(column).all()]
+    if odd:
+        raise DataError(f"{source}: covariate {listed(odd, 3)} is not finite everywhere; leave it out")
+
+
+class Named(NamedTuple):
+    """What covariates are, without their values."""
+
+    names: tuple[str, ...]
+    baselines: tuple[str, ...]
+    recipe: Recipe | None
+
+    def __str__(self) -> str:
+        """Return names and baselines, as a message has them."""
+        return listed([*self.names, *(f"against {one}" for one in self.baselines)], 6) if self.names else "none"
+
+
+def order_of(further: Named, earlier: Named) -> list[int]:
+    """Return the places among further covariates of the earlier ones.
+
+    Raises:
+        DataError: if they are not the same: other names or baselines, or computed from all rows of different tables.
+    """
+    if (frozenset(further.names), further.baselines) != (frozenset(earlier.names), earlier.baselines):
+        raise DataError(
+            f"the covariates of the earlier annotations are {earlier}, those of the further ones {further}; give both the same, "
+            f"with the same levels: from_frame(..., covariates=<the earlier annotations>) does"
+        )
+    both = [part.recipe for part in (further, earlier) if part.recipe is not None]
+    if len({recipe.rows for recipe in both}) > 1:
+        raise DataError(
+            f"the covariates {earlier} were computed from all rows of each table, such as by scale(); fit all annotations "
+            f"together, or use a formula in which each row counts by itself"
+        )
+    return [further.names.index(name) for name in earlier.names]
+
+
+def recipe_of(stored: Any) -> Recipe | None:
+    """Return a recipe as JSON has it."""
+    if stored is None:
+        return None
+    formula, levels, rows, after, time = stored
+    return Recipe(formula, tuple((name, tuple(of)) for name, of in levels), rows, after, time)
+
+
 def distinct(column: Array) -> tuple[float, ...]:
     """Return the distinct values of a covariate, ascending; none if there are many."""
     values = np.unique(column)
     return tuple(values.tolist()) if len(values) <= FEW else ()
 
 
-def with_experience(table: pd.DataFrame, worker: Array, timestamp: Array | None) -> pd.DataFrame:
+def with_experience(
+    table: pd.DataFrame,
+    worker: Array,
+    timestamp: Array | None,
+    workers: Array,
+    earlier: Earlier | None = None,
+    time: str = "",
+) -> pd.DataFrame:
     """Add the number of annotations that each worker gave before, where times are known and no column has its name.
 
     Args:
         table: one row for each annotation, ``A`` rows.
         worker: of each, ``(A,)``.
         timestamp: of each, ``(A,)``; ``None`` where times are not known.
+        workers: names, ``(J,)``.
+        earlier: annotations that count, too.
+        time: the column of the times.
     """
     if EXPERIENCE in table.columns or timestamp is None:
         return table
     order = pd.DataFrame({"worker": worker, "time": timestamp})
-    before = order.groupby("worker")["time"].rank(method="first") - 1
-    out = table.assign(**{EXPERIENCE: before.to_numpy()})
-    out.attrs[COUNTED] = True
+    before = (order.groupby("worker")["time"].rank(method="first") - 1).to_numpy(copy=True)
+    times = {} if earlier is None else earlier.times
+    for code, name in enumerate(workers.tolist()):
+        if name in times:
+            own = worker == code
+            before[own] += np.searchsorted(times[name], timestamp[own], side="right")
+    out = table.assign(**{EXPERIENCE: before})
+    out.attrs[COUNTED] = time
     return out
 
 

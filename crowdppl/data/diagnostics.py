@@ -151,7 +151,8 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
 
     A class is reported if it has the most votes of at least one item, is the most probable class of no item, and its expected
     number of items is below ``UNUSED``. With few labels such a fit has often collapsed to a mode in which all items belong to one
-    class and all disagreement is error.
+    class and all disagreement is error. There is no sentence where items of known truth say that the votes for the class are
+    wrong.
 
     Args:
         data: the annotations.
@@ -162,7 +163,7 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
         return []
     rare &= torch.bincount(probability.argmax(1), minlength=data.K) == 0
     wins = _won(data)
-    unused = (rare & (wins > 0)).nonzero()[:, 0].tolist()
+    unused = (rare & (wins > 0) & ~_refuted(data)).nonzero()[:, 0].tolist()
     if not unused:
         return []
     given, names = torch.bincount(data.label, minlength=data.K), data.labels.tolist()
@@ -192,11 +193,7 @@ def lost_classes(data: Annotations, probability: Tensor) -> list[str]:
     wins = _won(data, counted)
     fair = (wins >= MIN_LOST_ITEMS) & (given >= FAIR / data.K * data.A)
     lost = (fair & (labelled < LOST * wins)).nonzero()[:, 0].tolist()
-    if lost and not bool(counted.all()):
-        won, truth = _tops(data)[~counted], data.truth[~counted]  # (n, K), (n,)
-        known = won.sum(0)
-        right = (won & torch.nn.functional.one_hot(truth, data.K).bool()).sum(0)
-        lost = [k for k in lost if known[k] < MIN_KNOWN or 2 * right[k] >= known[k]]
+    lost = [k for k in lost if not _refuted(data)[k]]
     if not lost:
         return []
     names = data.labels.tolist()
@@ -209,6 +206,14 @@ def lost_classes(data: Annotations, probability: Tensor) -> list[str]:
         f"{CLASSES_LOST} ({'; '.join(parts[:3])}{more}, of {data.N:,}): the annotations do not suffice for this model, or most "
         f"of those who give these labels are wrong; compare with model='majority-vote', or give known true labels of some items"
     ]
+
+
+def _refuted(data: Annotations) -> Tensor:
+    """Tell of which classes most votes are wrong, by items of known truth, ``(K,)``; of none where too few are known."""
+    counted = data.truth >= 0
+    won = _tops(data)[counted]  # (n, K)
+    right = (won & torch.nn.functional.one_hot(data.truth[counted], data.K).bool()).sum(0)
+    return (won.sum(0) >= MIN_KNOWN) & (2 * right < won.sum(0))
 
 
 def _won(data: Annotations, counted: Tensor | None = None) -> Tensor:

@@ -161,8 +161,8 @@ def encode_columns(
     if covariates is not None:
         own = covariates.table.iloc[order if labelled_rows is None else labelled_rows[order]].reset_index(drop=True)
         time = result["timestamp"].numpy() if "timestamp" in result else None
-        table = with_experience(own, result["worker"].numpy(), time)
-        result["covariates"] = design(covariates.formula, table, source)
+        table = with_experience(own, result["worker"].numpy(), time, workers, covariates.earlier, covariates.time)
+        result["covariates"] = design(covariates.formula, table, source, covariates.earlier)
     return result
 
 

@@ -10,7 +10,6 @@ import torch
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.layouts import NO_COVARIATES
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, listed
 
@@ -48,7 +47,8 @@ def with_reference_workers(data: Annotations, truth: Any, *, seed: int) -> Annot
     """Add two workers who annotate every item of known truth, one always right and one always wrong.
 
     A model that judges workers well places them first and last. Wrong labels are drawn evenly from the other classes. The
-    workers are named ``"always right"`` and ``"always wrong"``; names of other workers become strings.
+    workers are named ``"always right"`` and ``"always wrong"``; names of other workers become strings. Where annotations have
+    covariates, those of the two are the means.
 
     Args:
         data: the annotations.
@@ -72,6 +72,7 @@ def with_reference_workers(data: Annotations, truth: Any, *, seed: int) -> Annot
     worker = torch.arange(data.J, data.J + 2, device=data.device).repeat_interleave(len(items))
     item = torch.cat([data.item, item])
     order = item.argsort(stable=True)
+    own, usual = data.standard_covariates, data._usual_covariates(len(worker))
     return replace(
         data,
         item=item[order],
@@ -81,6 +82,6 @@ def with_reference_workers(data: Annotations, truth: Any, *, seed: int) -> Annot
         worker_features=None,
         timestamp=None,
         seconds=None,
-        **NO_COVARIATES,
+        standard_covariates=None if own is None or usual is None else torch.cat([own, usual])[order],
         notes=(),
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data import html
+from crowdppl.data.covariates import Named, Recipe
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.other_labels import OtherLabels
 from crowdppl.errors import DataError
@@ -79,6 +80,7 @@ class AnnotationFields:
     covariate_scales: tuple[tuple[float, float], ...] = ()
     covariate_baselines: tuple[str, ...] = ()
     covariate_values: tuple[tuple[float, ...], ...] = ()
+    covariate_recipe: Recipe | None = None
 
     @property
     def N(self) -> int:
@@ -109,6 +111,11 @@ class AnnotationFields:
     def P(self) -> int:
         """Number of covariates of annotations, 0 where there are none."""
         return len(self.covariate_names)
+
+    @property
+    def named_covariates(self) -> Named:
+        """Names, baselines and recipe of the covariates."""
+        return Named(self.covariate_names, self.covariate_baselines, self.covariate_recipe)
 
     @cached_property
     def covariates(self) -> Tensor | None:

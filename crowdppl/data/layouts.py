@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
-from crowdppl.data.covariates import Design, design, distinct, formula_of, with_experience
+from crowdppl.data.covariates import Design, Earlier, design, distinct, formula_of, with_experience
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array, tensors
 from crowdppl.data.frames import indexed, to_pandas
@@ -29,6 +29,7 @@ NO_COVARIATES: dict[str, Any] = {
     "covariate_scales": (),
     "covariate_baselines": (),
     "covariate_values": (),
+    "covariate_recipe": None,
 }
 
 
@@ -94,30 +95,35 @@ class AnnotationLayouts(AnnotationFields):
             )
         table.columns = [f"x{n + 1}" if isinstance(name, int) else name for n, name in enumerate(table.columns)]
         time = None if self.timestamp is None else self.timestamp.cpu().numpy()
-        whole = with_experience(table.reset_index(drop=True), self.worker.cpu().numpy(), time)
+        whole = with_experience(table.reset_index(drop=True), self.worker.cpu().numpy(), time, self.workers)
         return self._with_covariates(
             design(formula_of(list(table.columns) if formula is None else formula), whole, source)
         )
 
     def _with_covariates(self, own: Design) -> Self:
         """Return the same annotations with covariates that are fit for use."""
-        mean, scale = own.values.mean(0), own.values.std(0)
+        scales = own.scales or tuple(zip(own.values.mean(0).tolist(), own.values.std(0).tolist(), strict=True))
+        mean, scale = np.array(scales).T
         return replace(
             self,
             standard_covariates=torch.tensor((own.values - mean) / scale, dtype=self.dtype, device=self.device),
             covariate_names=own.names,
-            covariate_scales=tuple(zip(mean.tolist(), scale.tolist(), strict=True)),
+            covariate_scales=scales,
             covariate_baselines=own.baselines,
             covariate_values=tuple(map(distinct, own.values.T)),
+            covariate_recipe=own.recipe,
         )
 
-    def _at_scales(self, scales: tuple[tuple[float, float], ...]) -> Self:
-        """Return the same annotations with covariates on the standard scale of others."""
-        if self.covariates is None:
-            return self
-        mean, scale = torch.tensor(scales, dtype=torch.float64, device=self.device).T
-        standard = ((self.covariates - mean) / scale).to(self.dtype)
-        return replace(self, standard_covariates=standard, covariate_scales=scales)
+    def earlier(self) -> Earlier:
+        """Return the covariates of these annotations as further annotations are to have them."""
+        assert self.covariate_recipe is not None
+        times: dict[Any, Array] = {}
+        if self.timestamp is not None:
+            time, worker = self.timestamp.cpu().numpy(), self.worker.cpu().numpy()
+            ends = np.bincount(worker, minlength=self.J).cumsum()[:-1]
+            parts = np.split(time[np.lexsort((time, worker))], ends)
+            times = dict(zip(self.workers.tolist(), parts, strict=True))
+        return Earlier(self.covariate_recipe, self.covariate_scales, times)
 
     @arguments.checked(names=arguments.anything)
     def with_other_labels(self, names: str | Iterable[Any]) -> Self:

@@ -354,6 +354,7 @@ def fitted(
             "scales": data.covariate_scales,
             "baselines": data.covariate_baselines,
             "values": data.covariate_values,
+            "recipe": data.covariate_recipe,
         },
         "facts": draws.facts,
         "seconds": seconds,

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.covariates import Named, order_of, recipe_of
 from crowdppl.data.other_labels import OtherLabels
-from crowdppl.errors import DataError, ModelError, OptionError, listed
+from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
@@ -230,6 +231,11 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
     )
 
 
+def reads_covariates(posterior: Posterior) -> bool:
+    """Return whether the model of a fit reads covariates of annotations."""
+    return bool(posterior.info.get("reads", {}).get("covariates", False))
+
+
 def _named_covariates(known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the names and scales of covariates, as the description of a fit has them."""
     return {
@@ -237,6 +243,7 @@ def _named_covariates(known: Mapping[str, Any]) -> dict[str, Any]:
         "covariate_scales": tuple((mean, scale) for mean, scale in known["scales"]),
         "covariate_baselines": tuple(known["baselines"]),
         "covariate_values": tuple(map(tuple, known["values"])),
+        "covariate_recipe": recipe_of(known.get("recipe")),
     }
 
 
@@ -246,7 +253,7 @@ def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
     Raises:
         DataError: where they are others.
     """
-    if not posterior.info.get("reads", {}).get("covariates", False):
+    if not reads_covariates(posterior):
         return design
     named = _named_covariates(posterior.info["covariates"])
     names = named["covariate_names"]
@@ -254,12 +261,12 @@ def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
         return dataclasses.replace(
             design, standard_covariates=torch.zeros(design.A, len(names), dtype=design.dtype), **named
         )
-    if (design.covariate_names, design.covariate_baselines) != (names, named["covariate_baselines"]):
-        raise DataError(
-            f"the covariates are {listed(design.covariate_names, 5)}, those of the fit {listed(names, 5)}; give the same, with "
-            f"the same baselines"
-        )
-    return dataclasses.replace(design._at_scales(named["covariate_scales"]), **named)
+    earlier = Named(names, named["covariate_baselines"], named["covariate_recipe"])
+    assert design.covariates is not None
+    place = order_of(design.named_covariates, earlier)
+    mean, scale = torch.tensor(named["covariate_scales"], dtype=torch.float64).T
+    values = ((design.covariates[:, place] - mean) / scale).to(design.dtype)
+    return dataclasses.replace(design, standard_covariates=values, **named)
 
 
 def counted(posterior: Posterior, data: Annotations | None) -> Annotations:

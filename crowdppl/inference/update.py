@@ -15,7 +15,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import CROWD, Annotations
-from crowdppl.data.covariates import COUNTED, Design
+from crowdppl.data.covariates import COUNTED, Design, order_of
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import respelled
@@ -27,7 +27,7 @@ from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.numeric.update import update_numbers
 from crowdppl.inference.options import OPTIONS, taken_apart
-from crowdppl.inference.predict import data_of, rebuilt
+from crowdppl.inference.predict import data_of, reads_covariates, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
@@ -92,8 +92,10 @@ def update(
     info = posterior.info
     before = data_of(posterior, aside=True) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
-        more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"), labels=_all_labels(before))
-    if model is None and not info.get("reads", {}).get("covariates", False):
+        read = before.P and (model is not None or reads_covariates(posterior))
+        frame = to_pandas(more, "more", ", or crowdppl.Annotations")
+        more = Annotations.from_frame(frame, labels=_all_labels(before), covariates=before if read else None)
+    if model is None and not reads_covariates(posterior):
         before, more = (part.with_covariates(None) for part in (before, more))
     together = joined(before, more, repeats)
     place = {name: n for n, name in enumerate(together.items.tolist())}
@@ -209,30 +211,31 @@ def _as_frame(data: Annotations, covariates: Sequence[str]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
 
 
-def _covariates(before: Annotations, more: Annotations) -> tuple[str, ...]:
-    """Return the names of the covariates of two sets of annotations.
+def _require_experience_of_all(before: Annotations, more: Annotations) -> None:
+    """Refuse further annotations whose workers' experience was counted without the earlier ones, or that came before these.
 
     Raises:
-        DataError: if they have not the same ones, or not for the same levels.
+        DataError: naming the way out.
     """
-    both = [(frozenset(part.covariate_names), part.covariate_baselines) for part in (before, more)]
-    if (more.A or more.P) and both[0] != both[1]:
-        said = [
-            listed([*part.covariate_names, *(f"against {one}" for one in part.covariate_baselines)], 6)
-            if part.P
-            else "none"
-            for part in (before, more)
-        ]
+    if not more.A or COUNTED not in before.covariate_baselines:
+        return
+    if more.covariate_recipe is None or more.covariate_recipe.after != before.A:
         raise DataError(
-            f"the covariates of the earlier annotations are {said[0]}, those of the further ones {said[1]}; give both the same, "
-            f"with the same levels, or fit all annotations together"
+            "experience of the further annotations was counted without the earlier ones; read them with "
+            "covariates=<the earlier annotations>, or give update a table"
         )
-    if more.A and COUNTED in before.covariate_baselines:
+    assert before.timestamp is not None
+    assert more.timestamp is not None
+    earlier = before.timestamp.new_full((before.J,), -torch.inf).scatter_reduce(
+        0, before.worker, before.timestamp, "amax"
+    )
+    last = dict(zip(before.workers.tolist(), earlier.tolist(), strict=True))
+    limit = torch.tensor([last.get(name, -np.inf) for name in more.workers.tolist()], dtype=more.timestamp.dtype)
+    if count := int((more.timestamp < limit[more.worker]).sum()):
         raise DataError(
-            "experience was counted from the times of the earlier annotations and goes on in the further ones; fit all "
-            "annotations together"
+            f"{count:,} further annotations are from before earlier ones of their workers, whose experience they change; fit all "
+            f"annotations together"
         )
-    return before.covariate_names
 
 
 def _respelled(more: Annotations, classes: npt.NDArray[Any]) -> Annotations:
@@ -285,7 +288,10 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
             f"the further annotations have labels that the result does not have, {listed(strange)}; its classes are "
             f"{listed(before.labels.tolist())}. Fit anew with labels=[...] to add a class"
         )
-    names = _covariates(before, more)
+    names = before.covariate_names
+    if more.A or more.P:
+        order_of(more.named_covariates, before.named_covariates)
+    _require_experience_of_all(before, more)
     frames: list[pd.DataFrame] = []
     truth: dict[Any, Any] = {}
     for part in (before, more):
@@ -326,7 +332,9 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     )
     if names:
         assert both.covariates is not None
-        both = both._with_covariates(Design(both.covariates.numpy(), names, before.covariate_baselines))
+        both = both._with_covariates(
+            Design(both.covariates.numpy(), names, before.covariate_baselines, before.covariate_recipe)
+        )
     both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
     tokens = [frame for frame in map(_tokens, (before, more)) if frame is not None]
     if before.set_labels is not None:

@@ -155,8 +155,8 @@ def test_arrays_in_the_order_of_the_annotations():
         ({"Intercept": range(24)}, "Intercept + tenure", DataError, "the name of the constant"),
         ({"day": pd.Timedelta("1h")}, "day", DataError, "dates and times are no covariate"),
         ({"day": datetime.date(2026, 1, 1)}, "day", DataError, "dates and times are no covariate"),
-        ({}, 3, OptionError, "a formula, or names of columns"),
-        ({}, [], OptionError, "a formula, or names of columns"),
+        ({}, 3, OptionError, "a formula, names of columns"),
+        ({}, [], OptionError, "a formula, names of columns"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
@@ -206,8 +206,10 @@ def test_an_update_needs_the_same_covariates():
         later = crowdppl.update(posterior, more, repeats="keep")
         plain = crowdppl.fit(data, "dawid-skene", seed=0, **SHORT)
         of_plain = crowdppl.update(plain, more.with_covariates(None), repeats="keep")
+        of_table = crowdppl.update(posterior, frame[48:].assign(tenure=2.0), repeats="keep")
     assert later.info["counts"]["annotations"] == of_plain.info["counts"]["annotations"] == 60
-    assert later.info["model"] == "accuracy-regression"
+    assert later.info["model"] == of_table.info["model"] == "accuracy-regression"
+    assert torch.isclose(data_of(of_table).covariates[:, 0], torch.tensor(2.0).double()).sum() == 12
     assert later.effects()["covariate"].tolist() == ["tenure"]
 
 
@@ -233,12 +235,59 @@ def test_levels_against_another_baseline_are_not_joined():
         joined(*parts)
 
 
-def test_experience_goes_on_and_is_not_joined():
+def test_experience_goes_on():
     frame = table(60).sort_values("when")
-    options = {"timestamp": "when", "covariates": "experience", "labels": ["no", "yes"]}
-    parts = [Annotations.from_frame(part, **options) for part in (frame[:48], frame[48:])]
-    with silent(), pytest.raises(DataError, match="experience was counted"):
-        joined(*parts)
+    options = {"timestamp": "when", "covariates": "experience + tenure", "labels": ["no", "yes"]}
+    whole = Annotations.from_frame(frame, **options)
+    data, later = (Annotations.from_frame(part, **options) for part in (frame[:40], frame[40:]))
+    with silent(), pytest.raises(DataError, match="experience of the further annotations was counted without"):
+        joined(data, later)
+    more = Annotations.from_frame(frame[40:], labels=["no", "yes"], covariates=data)
+    with silent():
+        both = joined(data, more)
+    assert (both.covariate_names, both.covariate_baselines) == (whole.covariate_names, whole.covariate_baselines)
+    key = [(data.items[data.item], data.workers[data.worker], data.timestamp) for data in (both, whole)]
+    order = [np.lexsort(tuple(np.asarray(part) for part in one)) for one in key]
+    assert np.allclose(both.covariates[order[0]], whole.covariates[order[1]])
+    with silent(), pytest.raises(DataError, match="40 further annotations are from before earlier ones"):
+        joined(more, Annotations.from_frame(frame[:40], labels=["no", "yes"], covariates=more))
+
+
+def test_further_annotations_have_the_covariates_of_earlier_ones():
+    """The same levels, baseline and scale, where levels do not all occur, nothing varies, or categories were ordered."""
+    frame = table(60).assign(size=pd.Categorical(np.resize(["mid", "low", "high"], 60), ["low", "mid", "high"]))
+    frame["tenure"] = frame["tenure"].abs()
+    formula = "np.log(tenure) + session + C(day) + size + remote"
+    whole = Annotations.from_frame(frame, covariates=formula, timestamp="when")
+    for rows in (slice(7, 8), slice(50, 60)):
+        part = frame[rows].astype({"size": str})
+        data = Annotations.from_frame(part, labels=["no", "yes"], covariates=whole, timestamp="when")
+        places = [whole.timestamp.tolist().index(time) for time in data.timestamp.tolist()]
+        assert data.covariate_names == whole.covariate_names
+        assert (data.covariate_baselines, data.covariate_scales) == (whole.covariate_baselines, whole.covariate_scales)
+        assert torch.allclose(data.standard_covariates, whole.standard_covariates[places])
+    for change, message in (
+        ({"session": "noon"}, "column 'session': 'noon' does not occur in the earlier annotations"),
+        ({"day": 9}, "column 'day': 9 does not occur"),
+        ({"tenure": 0.0}, r"covariate 'np\.log\(tenure\)' is not finite"),
+    ):
+        with pytest.raises(DataError, match=message), np.errstate(divide="ignore"):
+            Annotations.from_frame(frame.assign(**change), covariates=whole)
+    with pytest.raises(OptionError, match="annotations that have covariates"):
+        Annotations.from_frame(frame, covariates=whole.with_covariates(None))
+
+
+@pytest.mark.parametrize("formula", ["scale(tenure)", "I(tenure - tenure.mean())", "poly(tenure, 2)"])
+def test_what_is_computed_from_all_rows_is_not_joined(formula):
+    frame = table(60)
+    data, more = (
+        Annotations.from_frame(part, labels=["no", "yes"], covariates=formula) for part in (frame[:48], frame[48:])
+    )
+    assert data.covariate_recipe.rows
+    with silent(), pytest.raises(DataError, match="computed from all rows"):
+        joined(data, more)
+    with pytest.raises(DataError, match="computed from all rows"):
+        Annotations.from_frame(frame[48:], labels=["no", "yes"], covariates=data)
 
 
 def test_covariates_named_like_other_columns_stay_apart():
@@ -301,7 +350,7 @@ def test_a_result_keeps_covariates():
     )
     pd.testing.assert_frame_equal(usual, again)  # at mean covariates
     other = data.with_covariates(pd.DataFrame({"other": rng.normal(size=240)}))
-    with pytest.raises(DataError, match="are 'other', those of the fit 'late'"):
+    with pytest.raises(DataError, match="are 'late', those of the further ones 'other'"):
         predict_correct(posterior, other)
     with silent():
         plain = crowdppl.fit(data, "dawid-skene", method="em", num_samples=2)
@@ -332,7 +381,7 @@ def test_models_that_read_them_are_known_where_they_are_equal_for_many_items():
 
 def test_a_checkpoint_tells_scales_apart():
     data = Annotations.from_frame(table(), covariates="tenure")
-    assert digest(data) != digest(data._at_scales(((0.0, 1.0),)))
+    assert digest(data) != digest(replace(data, covariate_scales=((0.0, 1.0),)))
     assert digest(data) != digest(replace(data, covariate_baselines=("a",)))
 
 

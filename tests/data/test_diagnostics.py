@@ -216,6 +216,18 @@ def test_no_class_is_missed_where_all_are_used():
     assert unused_classes(outvoted, sure) == []
 
 
+def test_a_class_whose_votes_are_known_to_be_wrong_is_not_missed():
+    """Ten items of known truth 1 have the most votes for 0; a fit that assigns no item to 0 then says nothing."""
+    frame = pd.DataFrame({"task": np.repeat(np.arange(30), 3), "worker": np.tile([0, 1, 2], 30), "label": 1})
+    frame.loc[frame["task"] < 20, "label"] = 0
+    all_one = torch.tensor([[0.001, 0.999]] * 30, dtype=torch.float64)
+    unknown = Annotations.from_frame(frame)
+    assert "assigns no item to the label 0" in unused_classes(unknown, all_one)[0]
+    for known, sentences in ((1, 0), (0, 1)):
+        told = Annotations.from_frame(frame, truth=dict.fromkeys(range(10), known))
+        assert len(unused_classes(told, all_one)) == sentences
+
+
 @pytest.mark.parametrize(
     "name", ["bluebirds", "rte", "wsd", "weather-sentiment-amt", "labelme", "adult3-dense", "ducks"]
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from catalog import quiet_fit, simulated, tiny
 
 from crowdppl import DataError
@@ -37,7 +38,7 @@ def test_each_annotation_is_as_likely():
 
 
 def test_reference_workers():
-    data = tiny(1)
+    data = tiny(1, covariates=True)
     truth = {name: data.labels[n % data.K] for n, name in enumerate(data.items.tolist()) if n != 2}
     more = with_reference_workers(data, truth, seed=0)
     assert more.workers.tolist()[-2:] == ["always right", "always wrong"]
@@ -49,7 +50,10 @@ def test_reference_workers():
         items = more.item.numpy()[own]
         assert items.tolist() == [n for n in range(data.N) if n != 2]
         assert ((more.label.numpy()[own] == codes[items]) == right).all()
-    assert annotations(more.keep(more.worker < data.J)) == annotations(data)
+    before = more.keep(more.worker < data.J)
+    assert annotations(before) == annotations(data)
+    assert torch.equal(before.standard_covariates, data.standard_covariates)
+    assert not more.standard_covariates[more.worker >= data.J].any()
     with pytest.raises(DataError, match="always right"):
         with_reference_workers(more, truth, seed=0)
     with pytest.raises(DataError, match="no true label"):

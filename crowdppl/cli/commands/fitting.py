@@ -385,8 +385,10 @@ def update_command(
     from crowdppl.data.readers.records import Choices
     from crowdppl.data.readers.streams import source_name
     from crowdppl.export import results
+    from crowdppl.inference.predict import data_of, reads_covariates
     from crowdppl.inference.update import update
     from crowdppl.posterior.numbers import NumericPosterior
+    from crowdppl.posterior.posterior import Posterior
     from crowdppl.posterior.workers import default_level
 
     use_threads(threads)
@@ -402,6 +404,8 @@ def update_command(
         places: dict[str, Any] = {"sequence": sequence, "position": position} if sequence or position else {}
         if labels is not None:
             places = {"labels": labels.tolist()}
+        if isinstance(earlier, Posterior) and reads_covariates(earlier):
+            places["covariates"] = data_of(earlier, aside=True)
         more = reading.to_annotations(records, source_name(file), **vars(columns), **numeric, **places)
         err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
         later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)

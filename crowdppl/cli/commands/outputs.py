@@ -127,9 +127,12 @@ def _batch(posterior: Posterior, n: int, by: Any, pairs: bool, sure: float | Non
     if sure is None:
         return batch
     finished = acquisition.finished(posterior, sure)
-    done = finished.loc[finished["finished"], posterior.item_column]
-    err.print(f"{len(done):,} of {len(finished):,} items have a label that is at least {sure:.4g} probable.")
-    return batch[~batch[posterior.item_column].isin(done)].head(n).reset_index(drop=True)
+    name = finished.columns[0]
+    done = finished.loc[finished["finished"], name]
+    kinds = {"tokens": "sequences have labels that are each", "labels": "sets are"}
+    what = next((words for column, words in kinds.items() if column in finished), "items have a label that is")
+    err.print(f"{len(done):,} of {len(finished):,} {what} at least {sure:.4g} probable.")
+    return batch[~batch[name].isin(done)].head(n).reset_index(drop=True)
 
 
 @command

@@ -54,6 +54,8 @@ BEHIND, BEHIND_ERRORS = 0.05, 0.2
 WEAK = 0.8
 # A worker is reliable only if not behind with at least this probability.
 RELIABLE = 0.7
+# Nor is one who is probably correct less often than this: in a crowd without skill everybody is typical.
+RELIABLE_ACCURACY = 2 / 3
 # Minimum number of annotations of the workers that define the typical worker. With fewer, a worker is called adversarial, random
 # or constant only with at least probability FEW, and nothing else that needs action.
 MIN_ANNOTATIONS, FEW = 10, 0.8
@@ -85,7 +87,8 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
       (:func:`crowdppl.posterior.workers.systematic_confusions`);
     - ``weak``: clearly less accurate than the typical worker, or more often wrong than correct;
     - ``unknown``: none of these, and not shown to be informed, usually for lack of annotations;
-    - ``fair``: informed, but not shown to be as accurate as the typical worker; ``reliable``: informed, and as accurate.
+    - ``fair``: informed, but not shown to be as accurate as the typical worker, or probably correct in fewer than two of
+      three annotations; ``reliable``: informed, as accurate as the typical worker, and not so often wrong.
 
     Workers with fewer than ten annotations are called adversarial, random or constant only with probability .8, and never hasty,
     weak or one who confuses. A worker is informed only if the labels of the others tell so, too: the worker's own labels, which
@@ -134,6 +137,7 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     spams &= ~few | (random + adversarial >= FEW)
     verdict = np.full(len(total), "reliable", dtype=object)
     verdict[behind > 1 - RELIABLE] = "fair"
+    verdict[(quality < RELIABLE_ACCURACY).mean(0) > 0.5] = "fair"
     informed = _told_by_others(posterior, given) >= GAIN
     verdict[(against > 1 - SURE) | (random + adversarial > 1 - SURE) | ~informed] = "unknown"
     verdict[enough & ((behind >= WEAK) | (wrong >= WEAK))] = "weak"
