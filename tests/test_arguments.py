@@ -356,6 +356,7 @@ def calls(place):
         "criticism.changes": {"earlier": posterior(), "later": posterior()},
         "criticism.check": {**p, "draws": 3},
         "criticism.replicates": {**p, "draws": 3},
+        "criticism.perspectives": {"data": data(), "group": {"u": "a", "v": "a", "w": "b", "x": "b"}, "splits": 1},
         "criticism.predictive_tree": p,
         "criticism.prior_check": {"model": DawidSkene(), "data": data(), "draws": 2},
         "criticism.prior_sensitivity": p,

@@ -157,11 +157,14 @@ ELSEWHERE = {
     "criticism.mean_squares",
     # It simulates and fits: tests/criticism/test_planning.py
     "criticism.plan",
+    # Of grades by groups of raters: tests/criticism/test_perspectives.py
+    "criticism.perspectives",
     "predict.counted",
     "predict.data_of",
     "predict.parameter_draws",
     "predict.predict_correct",
     "predict.predict_workers",
+    "predict.reads_covariates",
     "predict.rebuilt",
     # of labels that are numbers: tests/posterior/test_numbers.py
     "criticism.check_numbers",

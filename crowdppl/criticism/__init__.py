@@ -23,6 +23,7 @@ from crowdppl.criticism.numbers import (
     compare_numbers,
     number_changes,
 )
+from crowdppl.criticism.perspectives import Perspectives, perspectives
 from crowdppl.criticism.planning import Crowd, Plan, plan
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
@@ -42,6 +43,7 @@ __all__ = [
     "NumericChanges",
     "NumericCheck",
     "NumericComparison",
+    "Perspectives",
     "Plan",
     "PredictiveCheck",
     "SeverityEffects",
@@ -62,6 +64,7 @@ __all__ = [
     "loss_difference",
     "mean_squares",
     "number_changes",
+    "perspectives",
     "plan",
     "predictive_tree",
     "prior_check",

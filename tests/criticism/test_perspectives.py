@@ -1,0 +1,129 @@
+"""Places of groups of raters: sums against enumeration, groups that differ and groups that do not, and what is refused."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from crowdppl import Annotations, criticism
+from crowdppl.criticism.perspectives import _beliefs, _quantiles
+from crowdppl.errors import DataError, OptionError, silent
+
+GROUPS = {f"r{j}": "ab"[j % 2] for j in range(10)}
+
+
+def crowd(correlation, seed=0, items=150, each=6):
+    """Return three grades of items by two groups of five raters whose places correlate, one more severe than the other."""
+    rng = np.random.default_rng(seed)
+    places = correlation**0.5 * rng.normal(size=(items, 1)) + (1 - correlation) ** 0.5 * rng.normal(size=(items, 2))
+    rows = []
+    for i in range(items):
+        for j in rng.choice(10, each, replace=False).tolist():
+            logit = 3 * places[i, j % 2] - np.array([-1.5, 1.5]) - j % 2
+            rows.append((i, f"r{j}", int((rng.random() < 1 / (1 + np.exp(-logit))).sum())))
+    return pd.DataFrame(rows, columns=["task", "worker", "label"])
+
+
+def graded(frame):
+    return Annotations.from_frame(frame, kind="ordinal", labels=[0, 1, 2])
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_sums_over_places_equal_enumeration(groups):
+    rng = np.random.default_rng(groups)
+    logs, nodes, r = rng.normal(size=(4, groups, 5)), np.linspace(-2, 2, 5), 0.0 if groups == 1 else 0.4
+    belief, total = _beliefs(torch.from_numpy(logs), torch.from_numpy(nodes), r)
+    common = np.exp(-(nodes**2) / 2)
+    common /= common.sum()
+    given = np.exp(-((nodes - r**0.5 * nodes[:, None]) ** 2) / (2 * (1 - r)))
+    given /= given.sum(1, keepdims=True)
+    expected = np.zeros((4, groups, 5))
+    for i, f, own in product(range(4), range(5), product(range(5), repeat=groups)):
+        p = common[f] * np.prod([given[f, s] * np.exp(logs[i, g, s]) for g, s in enumerate(own)])
+        for g, s in enumerate(own):
+            expected[i, g, s] += p
+    likelihood = expected.sum(-1)
+    assert np.allclose(total, np.log(likelihood[:, 0]), atol=1e-12)
+    assert np.allclose(belief, expected / likelihood[..., None], atol=1e-12)
+
+
+def test_groups_that_see_items_differently_and_groups_that_do_not():
+    with silent():
+        apart, alike = (criticism.perspectives(graded(crowd(r)), GROUPS, splits=2) for r in (0.2, 1.0))
+    assert apart.differ
+    assert not alike.differ
+    assert abs(apart.correlation - 0.2) < 0.2
+    assert alike.correlation > 0.85
+    assert "see items differently: places of their own gain +" in str(apart)
+    assert "No sign" in str(alike)
+    scores = apart.scores.set_index("account")
+    assert scores.index.tolist() == ["one truth", "one place", "places of groups"]
+    assert np.allclose(scores["log_score"].diff()[1:], scores["gain"][1:])
+    grades = apart.grades
+    assert len(grades) == 2 * 150
+    assert grades["annotations"].sum() == apart.groups["annotations"].sum() == 900
+    assert np.allclose(grades[["p_0", "p_1", "p_2"]].sum(axis=1), 1)
+    assert np.allclose(grades[["p_0", "p_1", "p_2"]] @ np.arange(3), grades["grade"])
+    assert ((grades["low"] <= grades["grade"]) & (grades["grade"] <= grades["high"])).mean() > 0.95
+    # The second group is more severe.
+    mean = grades.groupby("group")["grade"].mean()
+    assert mean["b"] < mean["a"] - 0.1
+
+
+def test_the_same_annotations_and_seed_give_the_same_table():
+    frame = crowd(0.5, items=40)
+    with silent():
+        both = [
+            criticism.perspectives(graded(frame), group, splits=1, seed=3)
+            for group in (GROUPS, pd.DataFrame({"worker": list(GROUPS), "team": list(GROUPS.values())}))
+        ]
+    pd.testing.assert_frame_equal(both[0].scores, both[1].scores)
+    pd.testing.assert_frame_equal(both[0].grades, both[1].grades)
+
+
+def test_groups_are_looked_for():
+    """One group gives one of two labels for most items of the other: confusion matrices tell them apart."""
+    frame = crowd(0.2, items=60)
+    frame = frame.assign(label=np.where(frame["worker"].map(GROUPS) == "b", 2 - frame["label"], frame["label"]))
+    with silent():
+        result = criticism.perspectives(graded(frame), 2, splits=1)
+    own = result.members["worker"].map(GROUPS)
+    assert len(set(zip(own, result.members["group"], strict=True))) == 2
+
+
+def test_quantiles_by_linear_interpolation():
+    value = torch.arange(5.0, dtype=torch.float64)
+    belief = torch.full((1, 5), 0.2, dtype=torch.float64)
+    assert [round(float(_quantiles(belief, value, share)), 9) for share in (0.5, 0.3, 0.01, 0.99)] == [
+        2.0,
+        1.0,
+        0.0,
+        4.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "error", "words"),
+    [
+        ({"r0": "a"}, DataError, r"none for worker 'r\d', 'r\d', 'r\d' and 6 more"),
+        (dict.fromkeys(GROUPS, "a"), DataError, "1 groups, the smallest of 10 raters"),
+        (GROUPS | {"r0": "c"}, DataError, "3 groups, the smallest of 1 raters"),
+        (1, OptionError, "it must be from 2 to 5"),
+        (6, OptionError, "it must be from 2 to 5"),
+        (True, DataError, "a mapping from worker to group"),
+        ("team", DataError, "a mapping from worker to group"),
+        (pd.DataFrame({"worker": ["r0"], "a": [1], "b": [2]}), DataError, "the columns 'a', 'b'; give one"),
+    ],
+)
+def test_groups_that_cannot_be_used(group, error, words):
+    with silent(), pytest.raises(error, match=words) as caught:
+        criticism.perspectives(graded(crowd(0.5, items=20)), group)
+    assert "\n" not in str(caught.value)
+
+
+def test_classes_without_an_order_are_refused():
+    data = Annotations.from_frame(crowd(0.5, items=20).assign(label=lambda f: f["label"].map({0: "x", 1: "y", 2: "z"})))
+    with pytest.raises(DataError, match="perspectives are of grades, or of two classes"):
+        criticism.perspectives(data, GROUPS)
