@@ -157,8 +157,6 @@ ELSEWHERE = {
     "criticism.mean_squares",
     # It simulates and fits: tests/criticism/test_planning.py
     "criticism.plan",
-    # Of grades by groups of raters: tests/criticism/test_perspectives.py
-    "criticism.perspectives",
     "predict.counted",
     "predict.data_of",
     "predict.parameter_draws",
