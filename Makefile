@@ -12,6 +12,8 @@ PIP = $(call CONSTRAINED,constraints.txt) $(BIN)/python -m pip install --quiet -
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
 
+# Byte code is kept: without it each of the many processes of the suite, the command's included, would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE =
 FAST = $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 # Tracing doubles the time of Python code, and compiled passes are not traced: coverage is measured where files are read and written.
 COVERED = tests/data tests/export tests/posterior

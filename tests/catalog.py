@@ -19,6 +19,7 @@ from crowdppl.inference.anchoring import learned
 from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.model.bound import bind
 from crowdppl.model.hyperparameters import refuse_weights
+from crowdppl.model.program import prior_draws
 from crowdppl.models import (
     GLAD,
     LIA,
@@ -343,6 +344,16 @@ def in_turn(values, every, name=None):
     ]
 
 
+def engines_in_turn(methods=ALL):
+    """Return a parameter for every model and each of these engines it has; of each model one is fast, the engines in turn."""
+    return [
+        pytest.param(case, method, id=f"{case.name}-{method}", marks=[pytest.mark.slow] * (method != own[n % len(own)]))
+        for n, case in enumerate(CASES)
+        for own in [[method for method in case.methods if method in methods]]
+        for method in own
+    ]
+
+
 class Stop(Exception):
     """Raised in the middle of a fit by :func:`stopping`."""
 
@@ -383,6 +394,20 @@ def prepared(model, data):
     data = learned(model, model.anchored(model.expand(data)))
     assert model.why_not_gibbs(data) is None  # and the cached counts of the data are there
     return model, data
+
+
+def many_from_prior(model, data, count):
+    """Draw from the prior of a bound model many times: every value ``(count, ...)``.
+
+    At once, the prior run once within a further plate: thousands of runs one by one take seconds. Priors that are written for
+    values without leading axes are drawn one by one.
+    """
+    few = prior_draws(model, data, 1)
+    if isinstance(model.model, AccuracyRegression | GradedFacets):
+        return prior_draws(model, data, count)
+    with pyro.plate("draws", count, dim=-3):
+        nodes = pyro.poutine.trace(model.prior).get_trace(data, model.plates(data)).nodes
+    return {name: nodes[name]["value"].reshape(count, *one.shape[1:]) for name, one in few.items()}
 
 
 def crowded(classes):

@@ -43,7 +43,7 @@ def _settings():
 
 @pytest.fixture(scope="session")
 def caches(tmp_path_factory):
-    """Yield empty folders; pytest's own numbering would list thousands of them for each test."""
+    """Yield names of folders; pytest's own numbering would list thousands of them for each test."""
     place = tmp_path_factory.mktemp("caches")
     return (place / str(number) for number in itertools.count())
 
@@ -53,9 +53,13 @@ def no_fetching(monkeypatch, caches):
     """Keep tests off the network and out of the user's cache; those of fetching bring a server of their own."""
     from crowdppl.data import download
 
-    empty = next(caches)
-    empty.mkdir()
-    monkeypatch.setattr(download, "cache", lambda: empty)
+    place = next(caches)
+
+    def empty():
+        place.mkdir(exist_ok=True)  # by the few tests that ask
+        return place
+
+    monkeypatch.setattr(download, "cache", empty)
     monkeypatch.setattr(download, "ADDRESS", "http://127.0.0.1:9/{repository}/{commit}/{path}")
 
 
@@ -64,7 +68,9 @@ def nothing_left():
     """Fail a test that leaves the random streams, Pyro's store or a setting of the process other than it found them."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - the global stream is what is watched here
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(
+        0
+    )  # torch.manual_seed formats the stack three times, a millisecond each, for devices
     before = torch.get_rng_state()
     legacy = np.random.get_state()[1].copy()  # noqa: NPY002
     store = set(pyro.get_param_store().keys())

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import PAIRS, SHORT, Stop, quiet_fit, simulated, stopping, tiny
+from catalog import SHORT, Stop, engines_in_turn, quiet_fit, simulated, stopping, tiny
 from counterfeit import DEVICE, MixedDevicesError, counterfeit
 
 import crowdppl
@@ -61,9 +61,7 @@ def test_reads_are_counted():
     assert sum(device.reads.values()) == 4
 
 
-@pytest.mark.parametrize(
-    ("case", "method"), [pair for pair in PAIRS if pair[1] != "nuts"], ids=lambda value: getattr(value, "name", value)
-)
+@pytest.mark.parametrize(("case", "method"), engines_in_turn(BRIEF))
 def test_every_model_and_engine(case, method):
     """Nothing mixes devices; by EM, which draws nothing before it, probabilities are those of the CPU."""
     data = tiny(items=6, classes=case.classes, features=case.features)
@@ -234,7 +232,7 @@ def test_the_default(known):
 
 def reads_of_steps(model, method, few, many, classes=3, **options):
     """Return the reads of the host that each further step takes."""
-    data = simulated(items=60, workers=6, per_item=4, seed=1, classes=classes)[0]
+    data = simulated(items=30, workers=6, per_item=4, seed=1, classes=classes)[0]
     counts = []
     for steps in (few, many):
         options |= {"tol": 0.0} if method in ("em", "svi") else {}
@@ -258,7 +256,7 @@ def test_the_host_seldom_reads(model, method, most):
     """Reads of the host for each step of a fit: each waits for the device."""
     engine, in_batches = method.split()[0], "batches" in method
     options = {"accelerate": False, "restarts": 0} if engine == "em" else {}
-    options |= {"batch_size": 30} if in_batches else {}
+    options |= {"batch_size": 15} if in_batches else {}
     few, many = (2, 4) if "two" in model else (4, 8)
     assert reads_of_steps(model, engine, few, many, classes=2 if "two" in model else 3, **options) <= most
 

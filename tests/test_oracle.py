@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, SHORT, draws_whole_counts, fit, in_turn, rotated, tiny
+from catalog import CASES, SHORT, draws_whole_counts, fit, in_turn, many_from_prior, rotated, tiny
 from pyro import poutine
 from pyro.infer import TraceEnum_ELBO
 from pyro.infer.autoguide import AutoDelta
@@ -22,7 +22,7 @@ from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind, repeated
 from crowdppl.model.plates import Plates
-from crowdppl.model.program import check, prior_draws
+from crowdppl.model.program import check
 from crowdppl.models import DawidSkene
 
 
@@ -321,7 +321,7 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
         states = model.states
         # Of places on a line those in the middle: far out few draws from the prior explain the labels.
         truth = torch.tensor([2, 4, 3] if model.reads else [0, states - 1, 1])
-        prior = prior_draws(model, data, 6000)
+        prior = many_from_prior(model, data, 6000)
         joint = model.item_log_joint(prior, data)[:, torch.arange(3), truth].sum(-1)
         weight = joint.softmax(-1).double()
         effective = float(1 / weight.square().sum())

@@ -224,8 +224,8 @@ def test_a_class_whose_votes_are_known_to_be_wrong_is_not_missed():
     unknown = Annotations.from_frame(frame)
     assert "assigns no item to the label 0" in unused_classes(unknown, all_one)[0]
     for known, sentences in ((1, 0), (0, 1)):
-        some_known = Annotations.from_frame(frame, truth=dict.fromkeys(range(10), known))
-        assert len(unused_classes(some_known, all_one)) == sentences
+        data = Annotations.from_frame(frame, truth=dict.fromkeys(range(10), known))
+        assert len(unused_classes(data, all_one)) == sentences
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, Populations, Stop, crowded, prepared, quiet_fit, simulated, stopping, tiny
+from catalog import CASES, Populations, Stop, crowded, many_from_prior, prepared, quiet_fit, simulated, stopping, tiny
 
 from crowdppl.inference import gibbs
 from crowdppl.inference.backends import chains as compiled
@@ -12,7 +12,6 @@ from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated, pool
 from crowdppl.model.bound import bind
-from crowdppl.model.program import prior_draws
 from crowdppl.models import (
     ClassConditional,
     DawidSkene,
@@ -102,7 +101,7 @@ def test_the_posterior_is_that_of_torchs_steps(name, classes, known):
         run.turn(12_100, lambda *progress: None, NOTHING)
         run.sampler.close()
         draws = run.samples()
-        theta = prior_draws(model, data, 1500)
+        theta = many_from_prior(model, data, 1500)
         for _ in range(60):
             state = sample_truth(model.learned_from(model.item_log_joint(theta, data), data))
             theta = model.gibbs_step(state, theta, data)
@@ -119,7 +118,7 @@ def test_the_posterior_is_that_of_torchs_steps(name, classes, known):
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in FEW[1:3])) for name in MODELS]
 )
 def test_class_probabilities_are_those_of_importance_sampling(name):
-    """Reported probabilities against the posterior by 100,000 draws from the prior, weighted by what parameters are learned from.
+    """Reported probabilities against the posterior by 20,000 draws from the prior, weighted by what parameters are learned from.
 
     100 numbers within five joint standard errors plus .002; with an effective sample size of at least 1,000 a false alarm in less
     than one of 2,000 seeds.
@@ -127,7 +126,7 @@ def test_class_probabilities_are_those_of_importance_sampling(name):
     data = tiny(5, items=5, workers=3, classes=2)
     with isolated(2), torch.inference_mode():
         model, arranged = prepared(MODELS[name], data)
-        prior = prior_draws(model, arranged, 20_000)
+        prior = many_from_prior(model, arranged, 20_000)
         joint = model.item_log_joint(prior, arranged)
         weight = model.objective(joint, arranged).sum(-1).softmax(-1)
         probability = model.by_class(joint.softmax(-1), prior, arranged)
@@ -175,7 +174,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, options, 
 def test_without_numba_torch_samples(monkeypatch):
     """The same posterior: class probabilities within .06, five standard errors at an effective sample size of 1,700."""
     data, model = simulated(items=30, seed=2, per_item=6, classes=2)[0], MODELS["item effects, anchored"]
-    options = {"method": "gibbs", "seed": 1, "chains": 4, "warmup": 200, "num_samples": 2000}
+    options = {"method": "gibbs", "seed": 1, "chains": 16, "warmup": 100, "num_samples": 500}  # chains side by side
     fast = quiet_fit(data, model, **options)
     monkeypatch.setattr(compiled, "kernel", lambda family: None)
     plain = quiet_fit(data, model, **options)

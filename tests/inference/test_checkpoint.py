@@ -30,7 +30,7 @@ ENGINES = {
     "em in turn": {"restarts": 2, "num_samples": 20, "tol": 1e-13},
     "svi": {"max_iter": 120, "num_samples": 20},
     "svi in batches": {"max_iter": 120, "num_samples": 20, "batch_size": 16},
-    "nuts": {"chains": 3, "warmup": 10, "num_samples": 10},
+    "nuts": {"chains": 3, "warmup": 6, "num_samples": 6, "max_tree_depth": 3},
 }
 
 
@@ -46,15 +46,22 @@ def interrupt(data, folder, engine, after):
         quiet_fit(data, "dawid-skene", checkpoint=folder, every=0.0, **options)
 
 
+@pytest.fixture(scope="module", params=list(ENGINES))
+def undisturbed(request, data):
+    """Return an engine and the fit that was never stopped."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "em in turn":
+            patch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
+        method = request.param.split()[0]
+        yield request.param, quiet_fit(data, "dawid-skene", method=method, seed=7, **ENGINES[request.param])
+
+
 @pytest.mark.parametrize("after", [1, pytest.param(3, marks=pytest.mark.slow), 40])
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, data, engine, after):
+def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, data, undisturbed, after):
+    engine, whole = undisturbed
     if after == 40:
         after = {"nuts": 2, "em": 15}.get(engine, after)  # chains and restarts side by side take fewer steps
-    if engine == "em in turn":
-        monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     method = engine.split()[0]
-    whole = quiet_fit(data, "dawid-skene", method=method, seed=7, **ENGINES[engine])
     interrupt(data, tmp_path, engine, after)
     assert (tmp_path / NAME).is_file()
     resumed = quiet_fit(

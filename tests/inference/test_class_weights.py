@@ -72,6 +72,7 @@ def test_weights_and_repetitions():
     assert many.average[1] - many.average[0] == pytest.approx(1.0, abs=0.2)
 
 
+@pytest.mark.slow
 def test_covered_in_simulation():
     """The difference of two logs lies in its 89% interval in 83% to 95% of 200 crowds: a false alarm in some 250 seeds."""
     inside = 0

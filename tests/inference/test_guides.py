@@ -12,8 +12,9 @@ from crowdppl.models import LogisticRandomEffects
 JOINT = ["full-rank", "low-rank"]
 
 
-@pytest.mark.parametrize("guide", JOINT)
-@pytest.mark.parametrize("case", in_turn([case for case in CASES if "svi" in case.methods], 4))
+@pytest.mark.parametrize(
+    ("case", "guide"), in_turn([(case, guide) for case in CASES if "svi" in case.methods for guide in JOINT], 7)
+)
 def test_every_model(case, guide, tmp_path):
     posterior = quiet_fit(
         tiny(1, classes=case.classes, features=case.features),

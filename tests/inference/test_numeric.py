@@ -162,10 +162,14 @@ def test_simulation_based_calibration_of_gibbs(reference):
         assert kstest(values, "uniform").pvalue > 0.001, site
 
 
-def test_simulated_truths_and_workers_are_covered():
-    """89% intervals in 12 crowds: at least .8 and at most .96 of 1,440 truths, 180 biases, slopes and noises."""
+@pytest.mark.parametrize("crowds", [3, pytest.param(12, marks=pytest.mark.slow)])
+def test_simulated_truths_and_workers_are_covered(crowds):
+    """89% intervals in 12 crowds: .84 to .94 of 1,440 truths, .78 to .98 of 180 biases, slopes and noises.
+
+    In three of these crowds shares have twice the standard error, and bounds are twice as far from .89.
+    """
     hits = {name: [] for name in ("truth", "bias", "slope", "sd")}
-    for seed in range(12):
+    for seed in range(crowds):
         frame, x, kind = crowd(seed, items=120, workers=15, each=5)
         posterior = quiet(Annotations.from_frame(frame, kind="numeric"), seed=0)
         truth = posterior.truth(relative=True)
@@ -176,8 +180,10 @@ def test_simulated_truths_and_workers_are_covered():
             own = kind[name]
             hits[name] += ((workers[f"{name}_low"] <= own) & (own <= workers[f"{name}_high"])).tolist()
     share = {name: np.mean(values) for name, values in hits.items()}
-    assert 0.84 <= share["truth"] <= 0.94, share
-    assert all(0.78 <= share[name] <= 0.98 for name in ("bias", "slope", "sd")), share
+    wider = (12 / crowds) ** 0.5
+    assert -0.05 * wider <= share["truth"] - 0.89 <= 0.05 * wider, share
+    for name in ("bias", "slope", "sd"):
+        assert -0.11 * wider <= share[name] - 0.89 <= 0.09 * wider, share
 
 
 def test_it_beats_the_mean_and_finds_the_random():

@@ -1,5 +1,7 @@
 """What every model and every engine must do, a row of the catalogue each."""
 
+from functools import cache
+
 import arviz_stats
 import numpy as np
 import pandas as pd
@@ -24,7 +26,9 @@ def random_start(case):
     return provides(case.model, "states_per_class") or has_networks(case)
 
 
+@cache
 def has_networks(case):
+    """Tell whether a model has networks; each case is asked once, as tests are collected."""
     with isolated(0):
         return bool(case.model.networks(tiny(classes=case.classes, features=case.features)))
 

@@ -30,9 +30,13 @@ def names(model):
 
 
 @pytest.mark.parametrize(("model", "field"), NUMBERS, ids=[f"{type(m).__name__}-{f}" for m, f in NUMBERS])
-@pytest.mark.parametrize("value", [-0.5, math.inf, math.nan])
-def test_bad_numbers_are_refused(model, field, value):
+def test_bad_numbers_are_refused(model, field):
     """One line that names the model, the field and the value."""
+    for value in (-0.5, math.inf, math.nan):
+        refuses(model, field, value)
+
+
+def refuses(model, field, value):
     if field == "prior_members" and type(model).__name__ != "CrowdMixture" and value == -0.5:
         assert dataclasses.replace(model, prior_members=value).prior_members == value  # above -1: fewer groups
         value = -1.0

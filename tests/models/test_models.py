@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import fit, quiet_fit, simulated, tiny
+from catalog import fit, many_from_prior, quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
@@ -91,8 +91,8 @@ def exact_hierarchical(data, model, draws=4000):
     """All truths; workers' rows integrated out, their population by averaging over draws of it from its prior."""
     with isolated(1), torch.no_grad():
         bound = bind(model, data)
-        many = [unknowns(bound, data) for _ in range(draws)]
-        c = torch.stack([d["strength"].unsqueeze(-1) * d["typical"] for d in many])  # (draws, K, K)
+        many = many_from_prior(bound, data, draws)
+        c = many["strength"].unsqueeze(-1) * many["typical"]  # (draws, K, K)
     a = torch.ones(data.K, dtype=torch.float64)
     states = list(itertools.product(range(data.K), repeat=data.N))
     logs = []

@@ -2,6 +2,7 @@
 
 import ast
 import json
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
@@ -172,6 +173,7 @@ def test_models_say_the_axes_of_what_they_show(model):
 ELSEWHERE = ("acquisition", "aggregate", "cli", "criticism", "export", "inference", "plots", "posterior", "report")
 
 
+@cache
 def quantities():
     """Return the quantities of single workers, items and annotations of each model, without measures of any model."""
     measures = {*MEASURES, *BY_CLASS, "severity", "confusion"}
@@ -211,10 +213,13 @@ def modules():
     return sorted(p for p in paths if p.relative_to(ROOT / "crowdppl").with_suffix("").parts[0] in ELSEWHERE)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_list_of_the_quantities_of_several_models(path):
+def test_no_list_of_the_quantities_of_several_models():
     """A further model would have to be added to it."""
-    assert lists_of_several(path.read_text(encoding="utf-8")) == []
+    assert len(modules()) > 100
+    lists = {
+        path.relative_to(ROOT).as_posix(): lists_of_several(path.read_text(encoding="utf-8")) for path in modules()
+    }
+    assert not {path: names for path, names in lists.items() if names}
 
 
 def test_such_a_list_is_noticed():

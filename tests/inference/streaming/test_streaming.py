@@ -206,7 +206,7 @@ def test_gradients_to_a_point_end_where_em_does(tmp_path):
     frame, _ = crowd(items=600, workers=10)
     frame.to_parquet(tmp_path / "x.parquet")
     maximised = stream(tmp_path / "x.parquet", passes=30)
-    actual = stream(tmp_path / "x.parquet", method="svi", guide="point", batch_size=100, passes=150)
+    actual = stream(tmp_path / "x.parquet", method="svi", guide="point", batch_size=200, passes=170)
     assert list(actual.workers) == ["worker", "annotations", "accuracy"]
     for name, value in maximised.parameters.items():
         np.testing.assert_allclose(actual.parameters[name], value, atol=0.02)
