@@ -47,6 +47,8 @@ PSEUDO = 2.0
 ROUNDS, STEPS = 15, 2
 # Standard deviation of an item around the mean of its grades, from which the first M step starts.
 START = 0.4
+# Severest middle of a rater with the slope of the crowd, and how often the range of middles is halved.
+MOST_SEVERE, HALVINGS = 30.0, 40
 
 
 @final
@@ -204,6 +206,22 @@ class GradedFacets(AnnotationModel):
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the probabilities of the grades at the nodes, ``(..., J, S, K)``."""
         return table(_rater(parameters), self.places(data))
+
+    def equal_raters(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the probabilities of grades if raters differed in severity alone, ``(J, S, K)``, as Rasch models have it.
+
+        Raters have the slope and the distances of the crowd, and the mean grades over items that they have with their own.
+        """
+        nodes, weight = self.places(data), self.log_truth(parameters, data).exp()
+        grades = torch.arange(data.K, dtype=data.dtype, device=data.device)
+        wanted = (self.confusion(parameters, data) @ grades) @ weight  # (J,)
+        crowd = _rater(parameters, "crowd_").expand(len(wanted), -1).clone()
+        low, high = (torch.full_like(wanted, end) for end in (-MOST_SEVERE, MOST_SEVERE))
+        for _ in range(HALVINGS):
+            crowd[:, 1] = (low + high) / 2
+            above = (table(crowd, nodes) @ grades) @ weight > wanted
+            low, high = torch.where(above, crowd[:, 1], low), torch.where(above, high, crowd[:, 1])
+        return table(crowd, nodes)
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of all priors, ``(...)``."""

@@ -3,6 +3,7 @@
 Public callables are found, not listed: a new one without checks of all its arguments, or without a row in ``CALLS``, fails.
 """
 
+import dataclasses
 import functools
 import inspect
 import json
@@ -324,6 +325,7 @@ def calls(place):
         "aggregate.wawa": {"data": data()},
         "Aggregate.accuracy": {"self": aggregate.majority(data()), "truth": {data().items[0]: data().labels[0]}},
         "metrics.agreement": {"data": data()},
+        "metrics.graded_agreement": {"data": dataclasses.replace(data(), kind="ordinal")},
         "metrics.intraclass_correlation": {"data": data()},
         "metrics.pairwise_agreement": {"data": data()},
         "metrics.span_agreement": {"data": tokens()},
@@ -363,6 +365,8 @@ def calls(place):
             "posterior": posterior("graded-facets", "em"),
             "covariates": pd.DataFrame({"x": [1.0, 2.0, 4.0, 3.0]}, index=list("uvwx")),
         },
+        "criticism.plan": {"pilot": posterior("dawid-skene", "em"), "items": [6], "per_item": [2], "replicates": 2},
+        "criticism.mean_squares": {"posterior": posterior("graded-facets", "em"), "draws": 3},
         "criticism.advice": p,
         "datasets.anaesthesia": {},
         "datasets.folder": {},

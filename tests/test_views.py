@@ -153,8 +153,10 @@ ELSEWHERE = {
     "export.sets",
     # Of grades, with what is known of raters: tests/criticism/test_rater_covariates.py
     "criticism.severity_effects",
-    # Of grades by groups of raters: tests/criticism/test_perspectives.py
-    "criticism.perspectives",
+    # Of grades by graded facets: tests/criticism/test_mean_squares.py
+    "criticism.mean_squares",
+    # It simulates and fits: tests/criticism/test_planning.py
+    "criticism.plan",
     "predict.counted",
     "predict.data_of",
     "predict.parameter_draws",

@@ -180,6 +180,37 @@ def _show_raters(shown: pd.DataFrame, title: str) -> None:
     )
 
 
+def show_rater_fit(posterior: Posterior, level: float) -> None:
+    """Print agreement on grades, and infit and outfit of raters, those first that are farthest from what is usual."""
+    from crowdppl.report import grades  # here: slow to import
+
+    content = grades.grades(posterior, level)
+    if content is None:
+        return
+    if content["agreement"]:
+        table = grid(f"Agreement of the raters (intervals of {level:.0%})")
+        for column in ("measure", "value", "interval", "items"):
+            table.add_column(column, justify="left" if column in ("measure", "interval") else "right")
+        for row in content["agreement"]:
+            table.add_row(*map(escape, row))
+        console.print(table)
+    if content["fit"] is None:
+        return
+    table = grid(f"Fit of raters, beside what is usual ({level:.0%}) if they differed in severity alone")
+    table.add_column("worker", overflow="ellipsis", no_wrap=True)
+    for column in ("grades", "infit", "usual", "p", "outfit", "usual", "p"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in content["fit"][:SHOWN_WORKERS]:
+        table.add_row(*map(escape, row))
+    console.print(table)
+    console.print(escape(content["sentence"]))
+    console.print(
+        "infit, outfit: mean squared residuals of a rater's grades given the others; above the usual range: grades follow the "
+        "items more loosely than the crowd's",
+        style="dim",
+    )
+
+
 def show_spans(posterior: Posterior) -> None:
     """Print how many spans of each type there are, and the least certain ones."""
     spans = posterior.spans(every=True)

@@ -42,7 +42,9 @@ def show(
     for row in _one(tables).to_dict("records"):
         low, high, value = row["low"], row["high"], row["value"]
         bar = "" if pd.isna(low) else interval_bar(max(value, 0.0), max(low, 0.0), max(high, 0.0))
-        table.add_row(NAMES[row["measure"]], _number(value), _interval(low, high), bar, f"{row['items']:,}")
+        table.add_row(
+            row.get("name") or NAMES[row["measure"]], _number(value), _interval(low, high), bar, f"{row['items']:,}"
+        )
     console.print(table)
     if pairs is None or not len(pairs):
         return
@@ -51,7 +53,8 @@ def show(
     table = grid(f"Pairs of workers{some}")
     for column in ("first", "second"):
         table.add_column(column, overflow="ellipsis", no_wrap=True)
-    for column in ("items", "agree", "Cohen's kappa"):
+    kappa = "weighted kappa" if weights == "grades" else "Cohen's kappa"
+    for column in ("items", "agree", kappa):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("interval", no_wrap=True)
     for row in most.to_dict("records"):

@@ -20,6 +20,7 @@ from crowdppl.cli.commands import (
     masking,
     new_model,
     outputs,
+    planning,
 )
 from crowdppl.cli.encoding import NAME
 from crowdppl.cli.ending import stopped_by_signals
@@ -37,6 +38,7 @@ COMMANDS = {
     "calibrate": checking.calibrate,
     "report": outputs.report_command,
     "next": outputs.next_command,
+    "plan": planning.plan_command,
     "update": fitting.update_command,
     "export": outputs.export_command,
     "check": checking.check,

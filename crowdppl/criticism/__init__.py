@@ -14,6 +14,7 @@ from crowdppl.criticism.comparison import Comparison, compare
 from crowdppl.criticism.cross_validation import LeaveOneOut, compare_elpd, kfold, leave_workers_out, loo
 from crowdppl.criticism.earlier_result import Changes, changes
 from crowdppl.criticism.group_selection import choose_groups
+from crowdppl.criticism.mean_squares import mean_squares
 from crowdppl.criticism.numbers import (
     NumericChanges,
     NumericCheck,
@@ -23,6 +24,7 @@ from crowdppl.criticism.numbers import (
     number_changes,
 )
 from crowdppl.criticism.perspectives import Perspectives, perspectives
+from crowdppl.criticism.planning import Crowd, Plan, plan
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 from crowdppl.criticism.rater_covariates import SeverityEffects, severity_effects
@@ -36,11 +38,13 @@ __all__ = [
     "Changes",
     "Comparison",
     "Coverage",
+    "Crowd",
     "LeaveOneOut",
     "NumericChanges",
     "NumericCheck",
     "NumericComparison",
     "Perspectives",
+    "Plan",
     "PredictiveCheck",
     "SeverityEffects",
     "advice",
@@ -58,8 +62,10 @@ __all__ = [
     "leave_workers_out",
     "loo",
     "loss_difference",
+    "mean_squares",
     "number_changes",
     "perspectives",
+    "plan",
     "predictive_tree",
     "prior_check",
     "prior_sensitivity",

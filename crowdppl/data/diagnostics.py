@@ -24,6 +24,8 @@ Floats = npt.NDArray[Any]
 AGREEMENT = 0.1
 # Steps over the graph of items and workers before all of its components are looked for.
 MOST_STEPS = 6
+# Groups of workers that are named, and workers of each.
+NAMED = 3
 # Permutation test of worker names: required numbers of annotations and of workers with at least so many annotations, and the z
 # score below which it warns.
 MIN_ANNOTATIONS, MIN_WORKERS, MIN_PER_WORKER = 5_000, 20, 20
@@ -50,7 +52,7 @@ def review(data: Annotations) -> list[str]:
     """Return sentences about unusual properties of annotations, none of which prevents a fit."""
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
     notes = []
-    notes += separate_groups(item, worker, data.N, data.J)
+    notes += separate_groups(item, worker, data.N, data.J, data.workers)
     if data.J == 1:
         notes.append("there is only one worker, whose quality cannot be estimated from their own labels")
     given = np.bincount(label, minlength=data.K)
@@ -265,9 +267,15 @@ def connected_groups(data: Annotations) -> list[int]:
 
 
 @arguments.checked(
-    item=arguments.anything, worker=arguments.anything, items=arguments.whole(0), workers=arguments.whole(0)
+    item=arguments.anything,
+    worker=arguments.anything,
+    items=arguments.whole(0),
+    workers=arguments.whole(0),
+    names=arguments.anything,
 )
-def separate_groups(item: Array, worker: Array, items: int, workers: int) -> list[str]:
+def separate_groups(
+    item: Array, worker: Array, items: int, workers: int, names: npt.NDArray[Any] | None = None
+) -> list[str]:
     """Return a sentence where workers fall into groups that share no item.
 
     Args:
@@ -275,27 +283,46 @@ def separate_groups(item: Array, worker: Array, items: int, workers: int) -> lis
         worker: worker of each annotation, ``(A,)``.
         items: number of items.
         workers: number of workers.
+        names: of the workers, ``(workers,)``, of whom some of each group other than the largest are then named.
     """
     groups = _group_sizes(item, worker, items, workers)
     if len(groups) < 2:
         return []
+    named = "" if names is None else _outside(item, worker, items, names)
     sizes = ", ".join(f"{size:,}" for size in groups[:5]) + (" ..." if len(groups) > 5 else "")
     return [
         f"the workers fall into {len(groups):,} groups that share no item ({sizes} workers): workers of different groups "
-        f"can be compared through the prior only"
+        f"can be compared through the prior only{named}"
     ]
+
+
+def _outside(item: Array, worker: Array, items: int, names: npt.NDArray[Any]) -> str:
+    """Return words that name the workers outside of the largest group: some of each of the next groups."""
+    component = _components(item, worker, items, len(names))
+    active = np.bincount(worker, minlength=len(names)) > 0
+    sizes = np.bincount(component[active])
+    order = np.argsort(-sizes, kind="stable")[1 : (sizes > 0).sum()]
+    groups = [listed(names[active & (component == one)].tolist(), NAMED) for one in order[:NAMED]]
+    more = f"; and {len(order) - NAMED:,} more groups" if len(order) > NAMED else ""
+    return f" (outside of the largest: {'; '.join(groups)}{more})"
 
 
 def _group_sizes(item: Array, worker: Array, items: int, workers: int) -> list[int]:
     active = np.bincount(worker, minlength=workers) > 0
     if _reaches_all(item, worker, active, items):
         return [int(active.sum())]
+    groups = _components(item, worker, items, workers)
+    return sorted(np.unique(groups[active], return_counts=True)[1].tolist(), reverse=True)
+
+
+def _components(item: Array, worker: Array, items: int, workers: int) -> Array:
+    """Return the number of the connected group of each worker, ``(workers,)``."""
     from scipy.sparse.csgraph import connected_components  # here, since it takes a tenth of a second to load
 
     size = items + workers
     graph = coo_matrix((np.ones(len(item), dtype=np.int8), (item, items + worker)), shape=(size, size))
     _, component = connected_components(graph, directed=False)
-    return sorted([int(n) for n in np.bincount(component[items:][active]) if n], reverse=True)
+    return np.asarray(component[items:], dtype=np.int64)
 
 
 def _reaches_all(item: Array, worker: Array, active: npt.NDArray[np.bool_], N: int) -> bool:

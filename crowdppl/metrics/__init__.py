@@ -2,6 +2,7 @@
 
 from crowdppl.metrics.classification import auc, roc
 from crowdppl.metrics.coefficients import agreement
+from crowdppl.metrics.graded import graded_agreement
 from crowdppl.metrics.intraclass import intraclass_correlation
 from crowdppl.metrics.marked_spans import span_agreement
 from crowdppl.metrics.matrices import divergence, empirical_confusion, global_divergence, individual_divergence
@@ -17,6 +18,7 @@ __all__ = [
     "divergence",
     "empirical_confusion",
     "global_divergence",
+    "graded_agreement",
     "individual_divergence",
     "intraclass_correlation",
     "pairwise_agreement",

@@ -65,6 +65,12 @@ def log_likelihood(raters: Tensor, counts: Tensor, nodes: Tensor) -> Tensor:
     return (counts * table(raters, nodes).log()).sum((-2, -1))
 
 
+def mean_slope(raters: Tensor, nodes: Tensor, weight: Tensor) -> Tensor:
+    """Return by how many grades raters ``(..., K)`` grade lower per unit of their middle, at nodes with weights ``(S,)``."""
+    logits = _logits(raters, nodes)
+    return ((torch.sigmoid(logits) * torch.sigmoid(-logits)).sum(-1) * weight).sum(-1)
+
+
 def slopes(raters: Tensor, counts: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the log-likelihood of counts, its gradient and the expected information.
 

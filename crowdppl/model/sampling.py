@@ -98,6 +98,18 @@ def simulate(
         )
         design = design if sequences is None else design.with_sequences(sequences)
         design = _as_sets(design, sets) if sets > 1 else design
+    data, truth, values, _ = simulated(model, design, seed, parameters)
+    return data, truth, values
+
+
+def simulated(
+    model: AnnotationModel, design: Annotations, seed: int, parameters: Mapping[str, Any] | None = None
+) -> tuple[Annotations, Array, dict[str, Array], Array]:
+    """Draw labels for a design, as :func:`simulate` does, and return also the probabilities of the true classes, ``(N, K)``.
+
+    They are those given the state that was drawn: 1 for one class, or what the model reads off the state. ``(A, K)`` where each
+    annotation has a truth of its own.
+    """
     with isolated(seed), torch.no_grad():
         fixed = {
             name: torch.as_tensor(np.asarray(value), dtype=design.dtype) for name, value in (parameters or {}).items()
@@ -119,14 +131,16 @@ def simulate(
             layout = _labelled_in_order(bound, drawn, state, layout)
             design, label = layout, layout.label
         if bound.reads:
-            truth = dist.Categorical(bound.reading(drawn, layout)[state]).sample()
+            known = bound.reading(drawn, layout)[state]
+            truth = dist.Categorical(known).sample()
         else:
             truth = torch.div(state, bound.states_per_class, rounding_mode="floor")
+            known = torch.nn.functional.one_hot(truth, layout.K)
         values = {
             name: node["value"].numpy() for name, node in traced.nodes.items() if is_unknown(node) or name in fixed
         }
     data = replace(design, label=label.long(), notes=())
-    return data, truth.numpy(), values
+    return data, truth.numpy(), values, known.numpy()
 
 
 def _as_sets(design: Annotations, labels: int) -> Annotations:

@@ -19,6 +19,7 @@ from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
 from crowdppl.report.effects import effects
+from crowdppl.report.grades import grades
 from crowdppl.report.rendering import sentence
 from crowdppl.report.sets import sets
 from crowdppl.report.still import VERDICTS
@@ -118,6 +119,7 @@ def content(
         "texts": texts(posterior),
         "sets": sets(posterior),
         "effects": effects(posterior, level),
+        "grades": grades(posterior, level),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),

@@ -63,7 +63,7 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     return _assembled(
         "posterior.html",
         "script.js",
-        {**data, "texts": None, "sets": None, "effects": None},
+        {**data, "texts": None, "sets": None, "effects": None, "grades": None},
         still.context(data),
         posterior.alerts,
     )

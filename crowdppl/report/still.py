@@ -70,6 +70,7 @@ def context(data: Data) -> dict[str, Any]:
         "texts": texts.shown_texts(data["texts"]),
         "sets": None if data["sets"] is None else _sets(data["sets"]),
         "effects": None if data["effects"] is None else _effects(data["effects"]),
+        "grades": None if data["grades"] is None else _grades(data["grades"]),
         "items": _items(data),
         "notes": data["notes"],
         "advice": [f"Model {data['model']}, fitted by {data['method']}. {data['interval_method']}", *data["advice"]],
@@ -213,6 +214,15 @@ def _again(data: Data) -> Table:
 def _effects(rows: list[list[str]]) -> Table:
     columns = ["covariate", "accuracy, points", "interval", "log odds", "interval", "positive"]
     return Table(columns, rows, (1, 2, 3, 4, 5), 0)
+
+
+def _grades(grades: Data) -> Data:
+    fit = ["rater", "grades", "infit", "usual", "p", "outfit", "usual", "p"]
+    return {
+        **grades,
+        "agreement": Table(["measure", "value", "interval", "items"], grades["agreement"], (1, 2, 3), 0),
+        "fit": grades["fit"] and Table(fit, grades["fit"], (1, 2, 3, 4, 5, 6, 7), 0),
+    }
 
 
 def _sets(sets: Data) -> Data:

@@ -49,6 +49,7 @@ def test_groups_that_share_no_item():
     assert connected_groups(data) == [3, 2, 1]
     notes = review(data)
     assert "3 groups that share no item (3, 2, 1 workers)" in notes[0]
+    assert notes[0].endswith("(outside of the largest: 1, 2; 6)")
     assert "1 of 3 items has one annotation" in notes[1]
     assert any("3 groups" in note for note in quiet_fit(data, method="em", num_samples=2).notes)
     together = Annotations.from_frame(

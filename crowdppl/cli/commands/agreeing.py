@@ -19,12 +19,13 @@ def agreement_command(
     how_read: Reading,
     columns: Columns,
     weights: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="nominal (labels agree or do not); for ordered labels: ordinal, or linear or quadratic in their distance. Words "
-            "need their order, such as --labels low,medium,high."
+            "need their order, such as --labels low,medium,high. (default: nominal; of grades "
+            "their coefficients, each in its form)"
         ),
-    ] = "nominal",
+    ] = None,
     minimum: Annotated[
         int | None,
         typer.Option(
@@ -54,7 +55,11 @@ def agreement_command(
         if isinstance(data, NumericAnnotations):
             # Labels that are numbers hardly ever agree: correlations are all that is left.
             tables, pairs, weights = [metrics.intraclass_correlation(data, level=level)], None, "numbers"
+        elif weights is None and data.kind == "ordinal":
+            tables, weights = [metrics.graded_agreement(data, level=level)], "grades"
+            pairs = metrics.pairwise_agreement(data, minimum=minimum, weights="quadratic", level=level)
         else:
+            weights = "nominal" if weights is None else weights
             tables = [metrics.agreement(data, weights=weights, level=level)]  # type: ignore[arg-type]  # checked there
             # Numbers may be names of classes: they are scores where the caller says that they are ordered.
             if weights != "nominal" and numbers(data.labels) is not None:

@@ -203,3 +203,4 @@ def check(
     for sentence in result.sentences:
         console.print(f"[yellow]![/yellow] {escape(sentence)}")
     display.show_check(result, default_level(level))
+    display.show_rater_fit(posterior, default_level(level))

@@ -1,0 +1,96 @@
+"""Grades in the report: agreement of the raters, and how far each grades as if raters differed in severity alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from crowdppl.criticism import NOTABLE, mean_squares
+from crowdppl.errors import DataError, ModelError, silent
+from crowdppl.inference.predict import data_of
+from crowdppl.metrics import graded_agreement
+from crowdppl.posterior.posterior import Posterior
+
+# Above so many annotations mean squares take too long for a report, and replicated data sets that they are compared with.
+MOST, DRAWS = 50_000, 200
+# Raters that are listed, those first that are farthest from what is usual.
+RATERS = 50
+
+
+def grades(posterior: Posterior, level: float) -> dict[str, Any] | None:
+    """Return what the report says of grades, as text; ``None`` where labels are none."""
+    if not posterior.graded:
+        return None
+    with silent():
+        try:
+            agreed = agreement_rows(graded_agreement(data_of(posterior), level=level))
+        except DataError:  # too few items with two raters, or one grade alone: there is no agreement to show
+            agreed = []
+        fit = rater_fit(posterior, level)
+    return {"agreement": agreed, "fit": None if fit is None else fit_rows(fit[:RATERS])} | (
+        {"sentence": "", "left": 0} if fit is None else {"sentence": fit_sentence(fit), "left": len(fit[RATERS:])}
+    )
+
+
+def rater_fit(posterior: Posterior, level: float) -> pd.DataFrame | None:
+    """Return mean squares of the raters, those first that are farthest from what is usual; ``None`` where there are none.
+
+    With so many annotations that they would take long, or of models other than graded facets.
+    """
+    if len(posterior.annotation_index()[0]) > MOST:
+        return None
+    try:
+        table = mean_squares(posterior, draws=DRAWS, level=level)
+    except ModelError:  # of models without slopes, of which these are no mean squares
+        return None
+    order = table.assign(p=table[["infit_p", "outfit_p"]].min(axis=1), off=(table["infit"] - 1).abs())
+    return table.loc[order.sort_values(["p", "off"], ascending=[True, False], kind="stable").index]
+
+
+def fit_sentence(table: pd.DataFrame) -> str:
+    """Return how many raters are not as others, in plain words."""
+    notable = (table[["infit_p", "outfit_p"]].min(axis=1) < NOTABLE).to_numpy()
+    high = int((notable & (table["infit"] > 1).to_numpy()).sum())
+    low = int(notable.sum()) - high
+    if not notable.any():
+        return "No rater is less predictable, or more, than raters who differ in severity alone."
+    parts = [
+        f"{count:,} rater{' is' if count == 1 else 's are'} {way} predictable"
+        for count, way in ((high, "less"), (low, "more"))
+        if count
+    ]
+    return f"{' and '.join(parts)} than raters who differ in severity alone, with p below {NOTABLE:g}."
+
+
+def agreement_rows(table: pd.DataFrame) -> list[list[str]]:
+    """Return name, value, interval and number of items of each measure."""
+    return [
+        [row["name"], _number(row["value"]), _range(row["low"], row["high"]), f"{row['items']:,}"]
+        for row in table.to_dict("records")
+    ]
+
+
+def fit_rows(table: pd.DataFrame) -> list[list[str]]:
+    """Return name, grades, and infit and outfit with what is usual and the p-value of each rater."""
+    return [
+        [str(row["worker"]), f"{row['annotations']:,}"]
+        + [
+            text
+            for kind in ("infit", "outfit")
+            for text in (
+                f"{row[kind]:.2f}",
+                f"{row[f'{kind}_from']:.2f} to {row[f'{kind}_to']:.2f}",
+                f"{row[f'{kind}_p']:.2f}",
+            )
+        ]
+        for row in table.to_dict("records")
+    ]
+
+
+def _number(value: float) -> str:
+    return "undefined" if pd.isna(value) else f"{value:.2f}"
+
+
+def _range(low: float, high: float) -> str:
+    return "none" if pd.isna(low) else f"{low:.2f} to {high:.2f}"
