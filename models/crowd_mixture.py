@@ -167,6 +167,12 @@ class CrowdMixture(AnnotationModel):
         counts = sum_by(data.label, data.weighted(q[data.item]), data.K).permute(2, 1, 0)  # (M, truth, label)
         return {"share": dirichlet_mode(q.sum((0, 1)) + a - 1), "group_confusion": dirichlet_mode(counts + B - 1)}
 
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
+        """Refuse Gibbs sampling: items are pairs of an item and a label, which count as often as the label was given."""
+        if method == "gibbs":
+            return "pairs of an item and a label have multiplicities, which are not sampled; use method='em', 'svi' or 'nuts'"
+        return super().check_method(method, data)
+
     def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets:
         """Return the consensus, ``sum_j r_ij q_ij(k)``, which the classifier learns by cross-entropy."""
         per_cell = responsibility.unflatten(-1, (data.K, self.groups)).sum(-1)  # (C, K)

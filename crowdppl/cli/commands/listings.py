@@ -116,7 +116,10 @@ def _explain(name: str) -> None:
         text = paragraph if story else " ".join(paragraph.split()).replace("::", ":")
         console.print(escape(text), soft_wrap=story)
         console.print()
-    console.print(f"Methods: {', '.join(OPTIONS if name in NUMERIC else _methods(kind))}.")
+    methods = list(OPTIONS) if name in NUMERIC else _methods(kind)
+    by_gradients = "gibbs" not in methods and kind().check_method("gibbs") is None
+    also = "; gibbs, which moves parameters by gradients" if by_gradients else ""
+    console.print(f"Methods: {', '.join(methods)}{also}.")
     meanings = described(kind)
     fields = numeric_fields(kind)
     if not fields:
