@@ -144,6 +144,48 @@ class Raised(OneSkill):
     confusion, conjugate_counts = PartlyCounted.confusion, PartlyCounted.conjugate_counts
 
 
+class Correlated(OneSkill):
+    """A correlation without a constraint, whose matrix has no Cholesky factor from one on: the density fails there."""
+
+    def prior(self, data, plates):
+        out = super().prior(data, plates)
+        out["x"] = pyro.sample("x", Normal(0.0, 0.35))
+        one = torch.ones(())
+        factor = torch.linalg.cholesky(torch.stack([one, out["x"], out["x"], one]).view(2, 2))
+        return out | {"skill": out["skill"] * factor[1, 1]}
+
+
+@pytest.mark.parametrize("many", [10**6, 1])
+def test_a_density_that_fails_far_out_ends_no_chain(monkeypatch, many):
+    monkeypatch.setattr(gradients, "MANY", many)
+    posterior = quiet_fit(tiny(1, classes=2), Correlated(), method="gibbs", chains=2, warmup=60, num_samples=60, seed=0)
+    x = posterior.draws("x")
+    assert np.abs(x).max() < 1
+    assert x.std() > 0.1
+
+
+def test_a_start_where_the_density_is_not_finite_is_refused(monkeypatch):
+    monkeypatch.setattr(
+        gradients.GradientSampler, "_or_impossible", lambda self, place, *drawn: (-torch.inf * place[0], place)
+    )
+    monkeypatch.setattr(gradients, "batched", lambda *args, **options: lambda place, *drawn: place.new_zeros("none"))
+    with pytest.raises(ModelError, match="is not finite, or fails, where a chain starts; check the model"):
+        quiet_fit(tiny(1, classes=2), OneSkill(), method="gibbs", chains=1, warmup=5, num_samples=5)
+
+
+def test_step_sizes_stay_finite_where_nothing_is_accepted():
+    with isolated(0):
+        tuning = Tuning.at(
+            torch.zeros(2, 1), lambda place: (torch.where(place == 0, 0.0, -torch.inf).sum(-1), place * torch.nan)
+        )
+        for n in range(1500):
+            tuning.transition(
+                lambda place: (torch.where(place == 0, 0.0, -torch.inf).sum(-1), place * torch.nan), (n, 2000)
+            )
+    assert np.isfinite(tuning.log_step)
+    assert not tuning.place.any()
+
+
 def test_which_sites_have_conditionals():
     data = tiny(1, classes=2)
     for model, sites in ((OneSkill(), set()), (PartlyCounted(), {"prevalence"}), (Raised(), set())):

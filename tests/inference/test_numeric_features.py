@@ -224,6 +224,15 @@ def test_predictions_from_features_alone():
     assert 0.78 <= ((table["low"] <= rest) & (rest <= table["high"])).mean() <= 0.97
     assert table["annotations"].tolist() == [0] * 100
     np.testing.assert_allclose(crowdppl.predict(posterior, features[150:].to_numpy())["value"], table["value"])
+    # Of annotations, too, features are taken by name.
+    parts = [
+        Annotations.from_frame(frame[frame["item"] >= 150], kind="numeric", features=features[names])
+        for names in (features.columns, features.columns[::-1])
+    ]
+    pd.testing.assert_frame_equal(crowdppl.predict(posterior, parts[0]), crowdppl.predict(posterior, parts[1]))
+    strange = parts[0].with_features(features.rename(columns={features.columns[0]: "other"}))
+    with pytest.raises(DataError, match=f"no column '{features.columns[0]}'"):
+        crowdppl.predict(posterior, strange)
 
 
 @pytest.mark.parametrize("known", [False, True])
