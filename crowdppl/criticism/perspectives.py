@@ -80,10 +80,12 @@ class Perspectives:
     def differ(self) -> bool:
         """Whether places of groups predict annotations better than one place, by two standard errors or more."""
         gain, se = self.scores[["gain", "se"]].iloc[2]
-        return bool(gain > SHOWN * se)
+        return bool(len(self.groups) > 1 and gain > SHOWN * se)
 
     def __str__(self) -> str:
         gain, se = self.scores[["gain", "se"]].iloc[2]
+        if len(self.groups) == 1:
+            return "One group of raters: in all annotations no second one is to be told apart by its labels"
         size = f"{gain:+.4f} nats an annotation (standard error {se:.4f})"
         if self.differ:
             return f"Groups see items differently: places of their own gain {size}; they correlate by {self.correlation:.2f}"
@@ -187,13 +189,18 @@ def _known(data: Annotations, group: Any) -> Groups:
             raise DataError(f"group has the columns {listed(columns, 5)}; give one beside the worker")
         named = [name for name in WORKER_COLUMNS if name in of_worker.columns]
         of_worker = of_worker.set_index(named[0])[columns[0]] if named else of_worker[columns[0]]
-    given = {str(name): value for name, value in of_worker.items()}
+    keys = pd.Index([str(name) for name in of_worker.index])
+    twice = keys[of_worker.groupby(keys).transform("nunique").to_numpy() > 1].unique()
+    if len(twice):
+        raise DataError(f"group: worker {listed(twice.tolist(), 3)} has several groups; give one to each")
+    given = dict(zip(keys, of_worker, strict=True))
     values = [given.get(str(name)) for name in data.workers.tolist()]
     missing = [name for name, value in zip(data.workers.tolist(), values, strict=True) if pd.isna(value)]
     if missing:
         raise DataError(f"group: none for worker {listed(missing, 3)}; give one to every worker, or leave them out")
     codes, names = pd.factorize(pd.Series(values, dtype=object), sort=True)
-    sizes = np.bincount(codes)
+    # Raters without annotations say nothing of their group.
+    sizes = np.bincount(codes, weights=data.annotations_per_worker.numpy() > 0).astype(np.int64)
     if not 2 <= len(names) <= MOST_GROUPS or sizes.min() < FEWEST:
         raise DataError(
             f"group: {len(names)} groups, the smallest of {sizes.min():,} raters; it needs 2 to {MOST_GROUPS} groups of at least "
@@ -213,8 +220,9 @@ def _groups(data: Annotations, count: int, seed: int) -> Groups:
             f"group={count}; it must be from 2 to {min(MOST_GROUPS, data.J // FEWEST)} for {data.J:,} raters"
         )
     posterior = fit(data, WorkerGroups(groups=count), method="gibbs", seed=seed, copies="all")
-    of = posterior.draws("membership").mean(0).argmax(-1)
-    return [f"group {n + 1}" for n in range(count)], of.astype(np.int64)
+    # Fewer groups where some have no rater.
+    used, of = np.unique(posterior.draws("membership").mean(0).argmax(-1), return_inverse=True)
+    return [f"group {n + 1}" for n in range(len(used))], of.astype(np.int64)
 
 
 def _scored(data: Annotations, group: int | Groups, held_out: float, seed: int) -> Array:
@@ -350,7 +358,8 @@ def _beliefs(logs: Tensor, nodes: Tensor, correlation: float) -> tuple[Tensor, T
     given = (-(nodes - correlation**0.5 * nodes.unsqueeze(1)).square() / (2 * (1 - correlation))).softmax(1)  # (F, S)
     top = logs.max(-1, keepdim=True).values
     likelihood = (logs - top).exp()
-    of_group = likelihood @ given.T  # (N, G, F)
+    # No place of one group is impossible given that of another, however surely both are known.
+    of_group = (likelihood @ given.T).clamp(min=torch.finfo(likelihood.dtype).tiny)  # (N, G, F)
     joint = common.log() + of_group.log().sum(1)  # (N, F)
     total = joint.logsumexp(-1)
     weight = (joint - total.unsqueeze(-1)).exp().unsqueeze(1) / of_group  # (N, G, F)

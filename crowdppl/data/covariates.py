@@ -41,7 +41,8 @@ class Recipe(NamedTuple):
 
     Attributes:
         formula: of columns of a table.
-        levels: of each categorical column, by its name, the baseline first.
+        levels: of each categorical column its name, its levels, the baseline first, and whether it is one by its type; numbers
+            may be by the formula, ``C(day)``.
         rows: empty where each row has its covariates by itself; otherwise a digest of the covariates, which were computed from
             all rows together, as by ``scale(tenure)``.
         after: the number of earlier annotations with which experience was counted.
@@ -49,7 +50,7 @@ class Recipe(NamedTuple):
     """
 
     formula: str
-    levels: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    levels: tuple[tuple[str, tuple[Any, ...], bool], ...] = ()
     rows: str = ""
     after: int = 0
     time: str = ""
@@ -180,7 +181,7 @@ def design(formula: str, table: pd.DataFrame, source: str, earlier: Earlier | No
         index=table.index,
     )
     counted = (COUNTED,) if COUNTED in table.attrs and EXPERIENCE in read else ()
-    levels = _levels(read, formula) if earlier is None else _known_levels(read, earlier.recipe, source)
+    levels = _levels(read, formula) if earlier is None else _known_levels(read, table, earlier.recipe, source)
     matrix = _matrix(read, formula, levels, source)
     names = tuple(map(_readable, matrix.columns))
     names = names if len(set(names)) == len(names) else tuple(map(str, matrix.columns))
@@ -191,8 +192,13 @@ def design(formula: str, table: pd.DataFrame, source: str, earlier: Earlier | No
             f"{source}: the formula {formula!r} makes {len(names):,} covariates, more than {MOST}; bring levels together"
         )
     values = matrix.to_numpy(dtype=np.float64)
-    baselines = (*(f"{name} = {first}" for name, (first, *_) in levels), *counted)
+    baselines = (*(f"{name} = {first}" for name, (first, *_), _ in levels), *counted)
     if earlier is not None:
+        if len(names) != len(earlier.scales):
+            raise DataError(
+                f"{source}: {formula!r} makes {listed(names, 5)}, and made {len(earlier.scales)} covariates of the earlier "
+                f"annotations; fit all together"
+            )
         require_finite(values, names, source)
         after = sum(map(len, earlier.times.values())) if counted else 0
         return Design(values, names, baselines, earlier.recipe._replace(after=after), earlier.scales)
@@ -201,7 +207,7 @@ def design(formula: str, table: pd.DataFrame, source: str, earlier: Earlier | No
     return Design(values, names, baselines, Recipe(formula, levels, rows, time=table.attrs[COUNTED] if counted else ""))
 
 
-Levels = tuple[tuple[str, tuple[Any, ...]], ...]
+Levels = tuple[tuple[str, tuple[Any, ...], bool], ...]
 
 
 def _levels(read: pd.DataFrame, formula: str) -> Levels:
@@ -209,14 +215,20 @@ def _levels(read: pd.DataFrame, formula: str) -> Levels:
     out = []
     for name, column in read.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
-            out.append((str(name), tuple(column.cat.categories.tolist())))
+            out.append((str(name), tuple(column.cat.categories.tolist()), True))
         elif re.search(rf"\bC\(\s*`?{re.escape(str(name))}\b", formula):
-            out.append((str(name), tuple(np.unique(column).tolist())))
+            out.append((str(name), tuple(np.unique(column).tolist()), False))
     return tuple(out)
 
 
-def _known_levels(read: pd.DataFrame, recipe: Recipe, source: str) -> Levels:
-    """Give the columns of a table the levels of earlier annotations.
+def _known_levels(read: pd.DataFrame, table: pd.DataFrame, recipe: Recipe, source: str) -> Levels:
+    """Give the columns of a table the types and levels of earlier annotations.
+
+    Args:
+        read: the columns that the formula needs, changed here.
+        table: the same as they were given.
+        recipe: of the earlier annotations.
+        source: name of the table in messages.
 
     Raises:
         DataError: for other levels, or a formula that is not computed row by row.
@@ -226,19 +238,50 @@ def _known_levels(read: pd.DataFrame, recipe: Recipe, source: str) -> Levels:
             f"{source}: {recipe.formula!r} is computed from all rows of a table together; fit all annotations together, or use "
             f"a formula in which each row counts by itself"
         )
-    for name, levels in recipe.levels:
-        column = read[name]
-        kind = float if isinstance(levels[0], int | float) else str
-        new = [
-            value for value in pd.unique(column.astype(object)).tolist() if kind(value) not in set(map(kind, levels))
-        ]
+    for name in set(read) - {of for of, _, _ in recipe.levels}:
+        if not pd.api.types.is_numeric_dtype(read[name]):
+            numbers = [_number(value) for value in read[name]]
+            if None in numbers:
+                raise DataError(
+                    f"{source}, column {name!r}: not all values are numbers, as in the earlier annotations they are"
+                )
+            read[name] = np.array(numbers)
+    for name, levels, categorical in recipe.levels:
+        # What a column is follows from the earlier annotations: numbers that stand for categories in one table may be text here.
+        given = table[column_of(table, name, (), source, "", "covariates")].astype(object)
+        place = {value: _level(value, levels) for value in pd.unique(given)}
+        new = [value for value, level in place.items() if level is None]
         if new:
             raise DataError(
                 f"{source}, column {name!r}: {listed(new, 3)} does not occur in the earlier annotations; fit all together"
             )
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            read[name] = pd.Categorical(column.astype(object), categories=list(levels))
+        values = [place[value] for value in given]
+        read[name] = pd.Categorical(values, categories=list(levels)) if categorical else np.array(values)
     return recipe.levels
+
+
+def _level(value: Any, levels: tuple[Any, ...]) -> Any:
+    """Return the level that a value is, as it is written, else as a number or truth value; ``None`` if it is new."""
+    text = str(value).strip()
+    for level in levels:
+        if str(level) == text:
+            return level
+    numbers = [_number(one) for one in (value, *levels)]
+    same = [
+        level for level, number in zip(levels, numbers[1:], strict=True) if number is not None and number == numbers[0]
+    ]
+    return same[0] if len(same) == 1 else None
+
+
+def _number(value: Any) -> float | None:
+    """Return a number or truth value, also as text, as a number; ``None`` for anything else."""
+    word = str(value).strip().lower()
+    if word in ("true", "false"):
+        return float(word == "true")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _matrix(read: pd.DataFrame, formula: str, levels: Levels, source: str) -> pd.DataFrame:
@@ -249,14 +292,15 @@ def _matrix(read: pd.DataFrame, formula: str, levels: Levels, source: str) -> pd
     """
     from formulaic import Formula  # here: slow to import
 
-    # Rows that have each level once stand above the others, so that each level has its column.
-    above = max((len(of) for _, of in levels), default=0) if len(read) else 0
+    # Where levels do not occur, rows that have each one stand above the others, so that each level has its column. Not elsewhere:
+    # they would count in what is computed from all rows.
+    lacking = any(set(of) - set(read[name].astype(object)) for name, of, _ in levels)
+    above = max(len(of) for _, of, _ in levels) if lacking and len(read) else 0
     whole = read
     if above:
         first = read.iloc[np.zeros(above, dtype=np.int64)].copy()
-        for name, of in levels:
+        for name, of, categorical in levels:
             values = [of[n % len(of)] for n in range(above)]
-            categorical = isinstance(read[name].dtype, pd.CategoricalDtype)
             first[name] = pd.Categorical(values, categories=list(of)) if categorical else values
         whole = pd.concat([first, read], ignore_index=True)
     try:
@@ -343,7 +387,7 @@ def recipe_of(stored: Any) -> Recipe | None:
     if stored is None:
         return None
     formula, levels, rows, after, time = stored
-    return Recipe(formula, tuple((name, tuple(of)) for name, of in levels), rows, after, time)
+    return Recipe(formula, tuple((name, tuple(of), categorical) for name, of, categorical in levels), rows, after, time)
 
 
 def distinct(column: Array) -> tuple[float, ...]:

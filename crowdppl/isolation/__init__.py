@@ -10,6 +10,7 @@ from crowdppl.isolation.fits import preserved_warning_filters as preserved_warni
 from crowdppl.isolation.fits import random_state as random_state
 from crowdppl.isolation.fits import seed_streams as seed_streams
 from crowdppl.isolation.fits import set_random_state as set_random_state
+from crowdppl.isolation.fits import streams_kept as streams_kept
 from crowdppl.isolation.fits import uninterrupted as uninterrupted
 from crowdppl.isolation.fits import without_warnings as without_warnings
 from crowdppl.isolation.pool import Threads as Threads

@@ -135,6 +135,23 @@ def random_state(device: torch.device) -> RandomState:
     return torch.get_rng_state(), there
 
 
+@contextmanager
+def streams_kept(device: torch.device, seed: int | None = None) -> Iterator[None]:
+    """Let torch's random streams on the CPU and a device go on after a block as if nothing had been drawn in it.
+
+    Args:
+        device: where the block computes.
+        seed: of the streams within the block. Defaults to what they are.
+    """
+    before = random_state(device)
+    try:
+        if seed is not None:
+            seed_streams(seed, device)
+        yield
+    finally:
+        set_random_state(before, device)
+
+
 def set_random_state(state: RandomState, device: torch.device) -> None:
     """Continue random streams from a state that :func:`random_state` returned.
 

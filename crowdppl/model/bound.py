@@ -17,7 +17,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, listed
-from crowdppl.isolation import floating
+from crowdppl.isolation import floating, streams_kept
 from crowdppl.kernels.ops import above_zero, anchored, normalise, sum_by, times_log
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
@@ -207,7 +207,7 @@ class BoundModel:
         """The sites of the prior, at their means, and what the prior returns there."""
         data = self._data
         # Blocked, since the first to ask may be within a program that a user's handlers trace, condition or replay.
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), floating(data.dtype), poutine.block(), _Means():
+        with torch.no_grad(), streams_kept(data.device), floating(data.dtype), poutine.block(), _Means():
             # Sizes alone, for streams, come without items, and Pyro has no empty plates.
             plates = Plates.over(max(1, data.N), data.J, networks=self.networks)
             trace = poutine.trace(self.model.prior).get_trace(data, plates)
@@ -259,8 +259,7 @@ class BoundModel:
         others = set() if self.others is None else {other_rates.SITE}
         if self.conjugacy is None or self.networks is not None:
             return others
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with torch.no_grad(), streams_kept(data.device, seed=0):
             nodes = [poutine.trace(self.prior).get_trace(data, self.plates(data)).nodes for _ in range(2)]
         draws = [{name: node["value"] for name, node in one.items() if is_unknown(node)} for one in nodes]
         conjugate = {name: value for name, value in draws[1].items() if name in self.conjugacy.sites}

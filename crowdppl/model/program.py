@@ -18,7 +18,7 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.layouts import NO_COVARIATES
 from crowdppl.errors import CrowdpplError, ModelError, suggestion
-from crowdppl.isolation import isolated, without_warnings
+from crowdppl.isolation import isolated, streams_kept, without_warnings
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, _Means, bind, is_unknown
 from crowdppl.model.networks import is_weight
@@ -358,7 +358,7 @@ def require_labels_unread(model: BoundModel, parameters: Parameters, data: Annot
         truths = [model.truth(parameters, design).logits for design in both]
         drawn = []
         for design in both:
-            with torch.random.fork_rng(devices=[]):
+            with streams_kept(design.device):
                 drawn.append(unknowns(model, design))
     same = all(torch.equal(value, drawn[1][site]) for site, value in drawn[0].items())
     for method, unread in (("truth", torch.equal(*truths)), ("prior", same)):

@@ -93,6 +93,27 @@ def test_groups_are_looked_for():
     assert len(set(zip(own, result.members["group"], strict=True))) == 2
 
 
+def test_one_group_where_raters_are_alike():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"task": np.repeat(np.arange(30), 8), "worker": np.tile([f"r{j}" for j in range(8)], 30)})
+    frame["label"] = np.where(rng.random(240) < 0.1, 1, 0) ^ (frame["task"] % 2)
+    with silent():
+        result = criticism.perspectives(Annotations.from_frame(frame), 3, splits=1)
+    assert not result.grades.isna().to_numpy().any()
+    assert (result.groups["raters"] > 0).all()
+    assert len(result.groups) > 1 or str(result).startswith("One group of raters")
+
+
+def test_sums_do_not_underflow():
+    """One group is surely at an end of the line, the other anywhere, and places are nearly the same."""
+    nodes = torch.linspace(-4, 4, 25, dtype=torch.float64)
+    logs = torch.stack([-250 * (4 - nodes), torch.zeros_like(nodes)]).unsqueeze(0)
+    belief, total = _beliefs(logs, nodes, 0.97)
+    assert torch.isfinite(belief).all()
+    assert torch.isfinite(total).all()
+    assert torch.allclose(belief.sum(-1), torch.ones(1, 2, dtype=torch.float64))
+
+
 def test_quantiles_by_linear_interpolation():
     value = torch.arange(5.0, dtype=torch.float64)
     belief = torch.full((1, 5), 0.2, dtype=torch.float64)
@@ -110,6 +131,7 @@ def test_quantiles_by_linear_interpolation():
         ({"r0": "a"}, DataError, r"none for worker 'r\d', 'r\d', 'r\d' and 6 more"),
         (dict.fromkeys(GROUPS, "a"), DataError, "1 groups, the smallest of 10 raters"),
         (GROUPS | {"r0": "c"}, DataError, "3 groups, the smallest of 1 raters"),
+        (pd.Series(["a", "b"] * 6, index=[*GROUPS, "r0", "r0"]), DataError, "worker 'r0' has several groups"),
         (1, OptionError, "it must be from 2 to 5"),
         (6, OptionError, "it must be from 2 to 5"),
         (True, DataError, "a mapping from worker to group"),

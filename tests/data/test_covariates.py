@@ -277,6 +277,66 @@ def test_further_annotations_have_the_covariates_of_earlier_ones():
         Annotations.from_frame(frame, covariates=whole.with_covariates(None))
 
 
+AS_BEFORE = [  # a column of the earlier annotations, of further ones, and how the formula has it
+    (["1", "2", "night"], ["1", "2"], "session"),
+    ([1, 2, 3], ["3", "1"], "C(session)"),
+    ([1, 2, 3], ["3", "1.0"], "C(session)"),
+    (pd.Categorical([1, 2, 3]), [2, 3], "session"),
+    (pd.Categorical(["b", "a"], ["b", "a"]), ["a", "b"], "session"),
+    ([True, False], ["False", "true"], "session"),
+    (["True", "False"], [False, True], "session"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "formula"), AS_BEFORE)
+def test_columns_are_what_they_were_in_the_earlier_annotations(before, after, formula):
+    """Levels that are written otherwise, or that look like numbers without the others, get the same covariates."""
+
+    def column(values, rows):
+        values = values if isinstance(values, pd.Categorical) else np.array(values, dtype=object)
+        return pd.Series(values[np.arange(rows) % len(values)]).infer_objects()
+
+    rng = np.random.default_rng(0)
+    frames = [
+        pd.DataFrame(
+            {"task": range(rows), "worker": 0, "label": rng.choice(["no", "yes"], rows), "session": column(part, rows)}
+        )
+        for part, rows in ((before, 12), (after, 6))
+    ]
+    data = Annotations.from_frame(frames[0], covariates=formula, labels=["no", "yes"])
+    more = Annotations.from_frame(frames[1], covariates=data, labels=["no", "yes"])
+    assert more.covariate_names == data.covariate_names
+
+    def number(value):
+        text = str(value).lower()
+        return {"true": "1", "false": "0"}.get(text, text.removesuffix(".0"))
+
+    known = {
+        number(value): row.tolist() for value, row in zip(frames[0]["session"], data.standard_covariates, strict=True)
+    }
+    for value, row in zip(frames[1]["session"], more.standard_covariates, strict=True):
+        assert row.tolist() == known[number(value)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "formula", "words"),
+    [
+        ([1, 2, 3], ["1", "night"], "C(session)", "'night' does not occur in the earlier"),
+        ([1.5, 2, 3], ["1", "night"], "session", "not all values are numbers, as in the earlier"),
+        ([True, False], ["1", "night"], "session", "not all values are numbers, as in the earlier"),
+        (["1", "2", "night"], ["1", "3"], "session", "'3' does not occur in the earlier"),
+    ],
+)
+def test_columns_that_are_something_else_are_refused(before, after, formula, words):
+    frame = pd.DataFrame({"task": range(12), "worker": 0, "label": ["no", "yes"] * 6})
+    data = Annotations.from_frame(
+        frame.assign(session=np.resize(np.array(before, dtype=object), 12)), covariates=formula
+    )
+    with pytest.raises(DataError, match=words) as caught:
+        Annotations.from_frame(frame.assign(session=np.resize(after, 12)), covariates=data)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("formula", ["scale(tenure)", "I(tenure - tenure.mean())", "poly(tenure, 2)"])
 def test_what_is_computed_from_all_rows_is_not_joined(formula):
     frame = table(60)

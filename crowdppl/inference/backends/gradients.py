@@ -9,6 +9,7 @@ samplers, Journal of the American Statistical Association 103). Where no site ha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,9 +24,10 @@ from crowdppl.inference.backends.samplers import Group, Run, TorchSampler
 from crowdppl.inference.m_step import MStep, expected
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.unconstrained import Space
+from crowdppl.isolation import streams_kept
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import together, unknowns
+from crowdppl.model.program import FAULTS, together, unknowns
 
 # Sweeps from which on it is worth recording operations.
 MANY = 200
@@ -88,7 +90,13 @@ class GradientSampler(TorchSampler):
                     for chain in range(group.chains)
                 ]
             )
-            group.tuning = Tuning.at(place, self._given(group.parameters))
+            given = self._given(group.parameters)
+            if not bool(torch.isfinite(given(place)[0]).all()):
+                raise ModelError(
+                    f"{model.name}: the log density is not finite, or fails, where a chain starts; check the model with "
+                    f"crowdppl.check_contract(model, data)"
+                )
+            group.tuning = Tuning.at(place, given)
         return group.tuning
 
     def sweep(self, run: Run, group: Group, sweep: int) -> None:
@@ -112,7 +120,7 @@ class GradientSampler(TorchSampler):
             known = {"confusion": confusion, "prevalence": prevalence, "shared": tuning.place[:, self.watched]}
             group.moments.add(run.quantities(group.parameters, probability, known))
         if self.drawn:
-            truth = sample_truth(model.learned_from(joint, data))
+            truth = self._states(group) if model.coupled else sample_truth(model.learned_from(joint, data))
             drawn = model.gibbs_step(truth, group.parameters, data)
             group.parameters = group.parameters | {name: drawn[name] for name in self.drawn}
 
@@ -175,7 +183,33 @@ class GradientSampler(TorchSampler):
         """Return the log density of the open sites given the others, as a function of places ``(C, P)``."""
         drawn = [parameters[name] for name in self.drawn]
         target = self._functions[len(next(iter(parameters.values())))][0]
-        return lambda place: target(place, *drawn)
+
+        def given(place: Tensor) -> tuple[Tensor, Tensor]:
+            try:
+                value, slope = target(place, *drawn)
+                return value, slope
+            except FAULTS:
+                # Far from the posterior a model may fail, as by a matrix that is not positive definite: nobody stays there.
+                each = [self._or_impossible(*arguments) for arguments in zip(place, *drawn, strict=True)]
+                return torch.stack([one for one, _ in each]), torch.stack([slope for _, slope in each])
+
+        return given
+
+    def _or_impossible(self, place: Tensor, *drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the log density and its slope for one chain; minus infinity where the model fails."""
+        try:
+            return self._density(place, *drawn)
+        except FAULTS:
+            return place.new_full((), -math.inf), torch.zeros_like(place)
+
+    def _states(self, group: Group) -> Tensor:
+        """Draw the states of all items together, where they depend on each other: ``(C, N)``."""
+        parts = []
+        for n in range(group.chains):
+            values = {name: value[n] for name, value in group.parameters.items()}
+            parameters = self.model.conditioned(values, self.data)[0]
+            parts.append(self.model.draw_states(parameters, self.data))
+        return torch.stack(parts)
 
 
 def density(
@@ -205,6 +239,5 @@ def density(
 
 def points(model: BoundModel, data: Annotations, count: int, seed: int = 0) -> list[Parameters]:
     """Draw parameters from the prior at which forms of a function are compared, the same for a fit that continues."""
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch.no_grad(), streams_kept(data.device, seed):
         return [unknowns(model, data) for _ in range(count)]

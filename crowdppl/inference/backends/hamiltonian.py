@@ -33,8 +33,8 @@ SHRUNK, SMALL = 5.0, 1e-3
 GAMMA, KAPPA, FIRST = 0.05, 0.75, 10.0
 # Error of the energy from which on a trajectory has left the target.
 DIVERGENT = 1000.0
-# Halvings or doublings of the first step size.
-TRIALS = 30
+# Halvings or doublings of the first step size, and its logarithm at most, in absolute value.
+TRIALS, EXTREME = 30, 30.0
 
 
 @dataclass
@@ -92,8 +92,8 @@ class Tuning:
                 break
             way = 1 if up else -1
             step *= 2.0**way
-        self.log_step = self.log_average = math.log(step)
-        self.centre, self.lack, self.updates = math.log(2 * step), 0.0, 0
+        self.log_step = self.log_average = max(-EXTREME, min(EXTREME, math.log(step)))
+        self.centre, self.lack, self.updates = self.log_step + math.log(2), 0.0, 0
 
     def transition(self, target: Target, warmup: tuple[int, int] | None) -> None:
         """Take a trajectory in every chain.
@@ -139,7 +139,8 @@ class Tuning:
         self.updates += 1
         weight = 1 / (self.updates + FIRST)
         self.lack = (1 - weight) * self.lack + weight * (ACCEPTANCE - float(probability.mean()))
-        self.log_step = self.centre - math.sqrt(self.updates) / GAMMA * self.lack
+        proposed = self.centre - math.sqrt(self.updates) / GAMMA * self.lack
+        self.log_step = max(-EXTREME, min(EXTREME, proposed))
         share = self.updates**-KAPPA
         self.log_average = share * self.log_step + (1 - share) * self.log_average
         for place in self.place:  # Welford's sums

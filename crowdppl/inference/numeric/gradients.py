@@ -79,7 +79,8 @@ def without_inverse(samples: dict[str, Tensor]) -> dict[str, Tensor]:
 def judged(samples: dict[str, Tensor]) -> dict[str, Any]:
     """Return the facts on the convergence of posterior draws."""
     chains, count = samples["mean"].shape
-    diagnosis = of_draws({name: samples[name] for name in ("mean", "truth_sd", "intercept", "variance")})
+    names = ("mean", "truth_sd", "intercept", "slope", "variance", "weight", "weight_sd")
+    diagnosis = of_draws({name: samples[name] for name in names if name in samples})
     facts: dict[str, Any] = {"chains": chains, "num_samples": count, "ess": diagnosis.ess}
     facts |= {"converged": diagnosis.converged, "modes": diagnosis.modes}
     return facts | ({"r_hat": diagnosis.r_hat} if chains > 1 else {})

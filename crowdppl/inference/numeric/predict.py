@@ -66,6 +66,7 @@ def _asked(posterior: NumericPosterior, items: Any) -> NumericAnnotations:
     """
     tree = posterior.tree
     width = tree["posterior"].sizes.get("feature", 0)
+    names = _feature_names(posterior) if width else None
     if isinstance(items, NumericAnnotations):
         if bool(items.known.any()):
             raise OptionError(
@@ -82,13 +83,15 @@ def _asked(posterior: NumericPosterior, items: Any) -> NumericAnnotations:
                 f"workers are {kind_of(items.workers)}, those of the result {kind_of(posterior.worker_names())}; write both alike"
             )
         data, given = items.to("cpu"), items.D
+        if data.features is not None and data.feature_names is not None:
+            table = pd.DataFrame(data.features.numpy(), columns=list(data.feature_names))
+            data = replace(data, features=torch.from_numpy(in_order(table, names, "items").to_numpy(copy=True)))
     else:
         if not width:
             raise ModelError(
                 "the result was fitted without features of items, so that it predicts the same for every new item; pass the "
                 "annotations of new items that have labels, or fit with features=..."
             )
-        names = _feature_names(posterior)
         features = in_order(indexed(items, ITEM_COLUMNS, "items"), names, "items")
         if not hasattr(features, "__len__") or len(features) == 0:
             raise DataError("items holds nothing to predict for; pass features (n, D), or annotations of new items")

@@ -50,7 +50,7 @@ def joined(before: NumericAnnotations, more: NumericAnnotations, repeats: Repeat
         features = pd.concat(
             [first, in_order(second, before.feature_names, "features").set_axis(first.columns, axis=1)]
         )
-        features = features[~features.index.duplicated()]
+        features = features[~features.index.duplicated(keep="last")]
     return numeric_annotations(
         pd.concat(tables, ignore_index=True),
         truth=known or None,
