@@ -198,6 +198,8 @@ class Plan:
                 f"Intervals of {self.level:.0%} of a worker's {self.measure} are {row['width']:.2f}{unit} wide in the mean. "
                 f"{consensus}."
             ]
+        elif self.width is not None and not np.isfinite(self.table["width"]).any():
+            out = [f"No design here has annotations of each of the {self.workers:,} workers: simulate more items."]
         elif self.width is not None:
             best = self.table.sort_values("width", kind="stable").iloc[0]
             out = [
@@ -296,6 +298,10 @@ def plan(
     most = max(per_item) if per_item is not None else 0
     if most > source.workers:
         raise OptionError(f"per_item={most} workers of an item; there are {source.workers:,} workers in all")
+    if source.graded and source.workers < 2:
+        raise OptionError(
+            "workers=1 of grades: severity is relative to that of other raters; plan with at least 2 workers"
+        )
     numbers = [n for n in PER_ITEM if n <= source.workers] or [1] if per_item is None else per_item
     designs = [(n, each) for n in items for each in numbers]
     rows = []
@@ -311,13 +317,20 @@ def plan(
                 )
             draws = pd.DataFrame(studies)
             mean = draws.mean()
+            if n * each < source.workers:  # of a worker without annotations nothing is known
+                mean["width"] = mean["widest"] = math.inf
             rows.append(
                 {"items": n, "per_item": each, "annotations": n * each, "per_worker": n * each / source.workers}
-                | {"width": mean["width"], "error": draws["width"].std() / math.sqrt(replicates)}
+                | {"width": mean["width"], "error": _error(draws["width"], mean["width"])}
                 | {name: mean[name] for name in draws.columns if name != "width"}
             )
     measure = "severity" if source.graded else "accuracy"
     return Plan(pd.DataFrame(rows), measure, source.workers, width, level, replicates, source.name)
+
+
+def _error(widths: pd.Series, mean: float) -> float:
+    """Return the standard error of the mean width over simulations; none of an infinite one."""
+    return float(widths.std() / math.sqrt(len(widths))) if math.isfinite(mean) else math.nan
 
 
 class _OfCrowd:

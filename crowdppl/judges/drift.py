@@ -83,7 +83,7 @@ def drift(draws: TruthDraws) -> pd.DataFrame:
     - ``judge``; ``by``: ``version`` or ``time``;
     - ``before`` and ``after``: the versions, or the last day before the change and the first after it;
     - ``measure``: ``passing``, the mean of what verdicts add to the rate at equal true labels, or ``accuracy``, the share of
-      correct verdicts;
+      correct verdicts; of judges who give scores only ``score``, their mean at equal true labels;
     - ``verdicts``: how many are compared, 0 where none can be;
     - ``change``: after minus before, with its interval, and ``p_value``;
     - ``changed``: whether the p value is below ``1 - level`` after Holm's (1979) correction for all rows. If no judge has
@@ -91,7 +91,9 @@ def drift(draws: TruthDraws) -> pd.DataFrame:
     """
     v = draws.verdicts
     days = v.when.astype("datetime64[D]")
-    given = v.label >= 0
+    # Judges who give scores only are compared by these.
+    scored = np.bincount(v.judge, v.label >= 0, len(v.judges)) == 0
+    given = np.where(scored[v.judge], np.isfinite(v.score), v.label >= 0)
     human = _human(draws)
     rows: list[list[Any]] = []
     if (v.version[given] >= 0).any() or len(np.unique(days[given & ~np.isnat(days)])) > 1:
@@ -101,7 +103,7 @@ def drift(draws: TruthDraws) -> pd.DataFrame:
             own = order[first[j] : first[j + 1]]
             own = own[given[own]]
             for by, before, after, compared, z in _comparisons(draws, own, days):
-                for measure in ("passing", "accuracy"):
+                for measure in ("score",) if scored[j] else ("passing", "accuracy"):
                     units = _units(draws, compared, z, human, by, measure)
                     clearest = _clearest(units, draws.level)
                     if clearest is None:
@@ -125,6 +127,7 @@ def sentences(draws: TruthDraws, table: pd.DataFrame) -> list[str]:
     words = {
         "passing": passing if draws.features.outcome is not None else ("is more lenient", "is stricter"),
         "accuracy": ("is more often correct", "is less often correct"),
+        "score": ("gives higher scores", "gives lower scores"),
     }
     out = []
     for row in table[table["changed"]].to_dict("records"):
@@ -136,7 +139,7 @@ def sentences(draws: TruthDraws, table: pd.DataFrame) -> list[str]:
         )
     if out:
         out.append(f"If no judge had changed, at most {1 - draws.level:.0%} of such tables would say that one has.")
-    blind = table[(table["by"] == "version") & (table["measure"] == "passing") & (table["verdicts"] == 0)]
+    blind = table[(table["by"] == "version") & (table["measure"] != "accuracy") & (table["verdicts"] == 0)]
     if len(blind):
         out.append(
             f"Whether {listed(blind['judge'].unique().tolist())} changed between versions cannot be known: too few items were "
@@ -188,7 +191,7 @@ def _units(draws: TruthDraws, rows: Array, z: Array, human: Array, by: str, meas
     """Return the verdicts to compare: on items with verdicts before and after, and on those that people labelled."""
     v = draws.verdicts
     item = v.item[rows]
-    x = draws.value[v.label[rows]].astype(float)
+    x = v.score[rows] if measure == "score" else draws.value[v.label[rows]].astype(float)
     if measure == "accuracy":
         known = human[item] >= 0
         rows, z, item = rows[known], z[known], item[known]
@@ -223,7 +226,8 @@ def _groups(keys: pd.DataFrame) -> tuple[Array, Array, Array]:
 def _clearest(units: Units, level: float) -> tuple[int, int, float, float, float, float] | None:
     """Return the point of the clearest change, the number of verdicts compared, the change, its interval and p value.
 
-    ``None`` if nothing can be compared.
+    ``None`` if nothing can be compared. Where errors on items of one question are correlated, questions are what is counted: the
+    degrees of freedom are one less than their number.
     """
     S = int(units.stratum.max()) + 1 if len(units.stratum) else 0
     size = np.bincount(units.stratum, minlength=S)
@@ -248,7 +252,10 @@ def _clearest(units: Units, level: float) -> tuple[int, int, float, float, float
     variance = np.diag(covariance)
     if len(units.group):
         by_group = np.stack([np.bincount(units.group, column) for column in (x[:, None] * z).T], 1)
-        variance = np.maximum(variance, (by_group**2).sum(0))
+        robust = (by_group**2).sum(0)
+        if (robust > variance).any():
+            freedom = min(freedom, len(np.unique(units.group[used])) - 1)
+        variance = np.maximum(variance, robust)
     spread = np.ptp(units.x) if np.ptp(units.x) > 0 else 1.0
     variance = variance + spread**2 / 4
     change, error = (x @ z) / szz, np.sqrt(variance) / szz
@@ -266,6 +273,10 @@ def _clearest(units: Units, level: float) -> tuple[int, int, float, float, float
         normal = rng.standard_normal((DRAWS, len(points))) @ np.linalg.cholesky(correlation).T
         largest = np.abs(normal).max(1) / np.sqrt(rng.chisquare(freedom, DRAWS) / freedom)
         limit, p = float(np.quantile(largest, level)), float(((largest >= ratio[at]).sum() + 1) / (DRAWS + 1))
+        if (
+            ratio[at] > largest.max()
+        ):  # beyond the draws p is known by Bonferroni's bound; that of draws would not be small enough
+            p = min(p, float(2 * len(points) * student.sf(ratio[at], freedom)))
     ends = (change[at] - limit * error[at], change[at] + limit * error[at])
     return int(points[at]), int(used.sum()), float(change[at]), float(ends[0]), float(ends[1]), p
 

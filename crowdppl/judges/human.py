@@ -17,7 +17,7 @@ from crowdppl.data.identifiers import Coded, rows_text
 from crowdppl.data.questions import CRITERIA, named
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import criteria, pairwise
-from crowdppl.judges.matching import alike, require_common, same_spelling, union
+from crowdppl.judges.matching import alike, require_common, same_numbers, same_spelling, union
 from crowdppl.judges.states import normalised, state_words
 from crowdppl.judges.table import Table
 from crowdppl.judges.units import ANSWERS, answer_name, two_systems, unit_name
@@ -277,11 +277,12 @@ class HumanLabels:
         """
         notes = list(self.notes)
         kept, label_names = self._without_states(verdicts.labels, notes)
+        label_names, code = same_numbers(label_names, self.label, verdicts.labels)
         label_names = alike(label_names, verdicts.labels, "label", notes) if len(verdicts.labels) else label_names
         label_names = same_spelling(label_names, verdicts.labels, notes)
-        require_common(label_names[np.unique(self.label[kept])], verdicts.labels)
-        labels, old, new = union(verdicts.labels, label_names, label_names[np.unique(self.label[kept])])
-        label = new[self.label]
+        require_common(label_names[np.unique(code[kept])], verdicts.labels)
+        labels, old, new = union(verdicts.labels, label_names, label_names[np.unique(code[kept])])
+        label = new[code]
         added = [name for name in labels.tolist() if name not in set(verdicts.labels.tolist())]
         if added and len(verdicts.labels):
             notes.append(f"the human labels contain {listed(added)}, which no judge gave; added to the classes")
@@ -496,7 +497,9 @@ def _of_strata(
 
 
 def _grades(table: Table) -> pd.Series[Any]:
-    """Return the column of labels, with numbers such as ``3.0`` as whole numbers.
+    """Return the column of labels, with numbers such as ``3.0`` as whole numbers where some are text and others are not.
+
+    Those that are all text stay as they are until they are aligned: verdicts may be written in the same way.
 
     Raises:
         DataError: for numbers with fractions, which are no classes.
@@ -522,7 +525,11 @@ def _grades(table: Table) -> pd.Series[Any]:
             f"{table.where('verdict')}, {rows_text(fractions)}: {numbers.iloc[fractions[0]]:g} is a score, and labels of people "
             f"are classes; round them to the grades that judges give, or write pass and fail by a threshold"
         )
-    if not (text & column.astype(str).str.contains(".", regex=False)).any() or numbers.abs().max() >= 2**53:
+    if (
+        text[~blank].all()
+        or not (text & column.astype(str).str.contains(".", regex=False)).any()
+        or numbers.abs().max() >= 2**53
+    ):
         return column
     return numbers.astype("Int64")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,10 @@ from crowdppl.judges.passing import polarity
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.int64]
 
+# Grades that are written as text, such as 3 and 3.0.
+_WHOLE = re.compile(r"([+-]?\d{1,15})(\.0*)?", re.ASCII)
 # Texts of booleans; 1 and 0 are those of integers.
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -49,6 +53,26 @@ def alike(names: Array, target: Array, what: str, notes: list[str]) -> Array:
         f"{what}s of the human labels are {kind_of(names)}, read as {kind_of(target)} like those of the verdicts"
     )
     return np.array(out, dtype=object) if kind_of(target) == "strings" else np.array(out)
+
+
+def text_grades(names: Array) -> Array | None:
+    """Return texts such as ``"3"`` and ``"3.0"`` as whole numbers ``(n,)``; ``None`` if one of the names is no such text."""
+    if not len(names) or kind_of(names) != "strings":
+        return None
+    parts = [_WHOLE.fullmatch(str(name).strip()) for name in names.tolist()]
+    return None if None in parts else np.array([int(part[1]) for part in parts if part], dtype=np.int64)
+
+
+def same_numbers(names: Array, code: Codes, target: Array) -> tuple[Array, Codes]:
+    """Return people's labels, and codes ``(m,)``, with grades such as ``"3.0"`` as whole numbers, if that makes them match.
+
+    Where a name of the verdicts, ``target`` ``(k,)``, is written in the same way, names stay as they are.
+    """
+    numbers = text_grades(names) if any("." in str(name) for name in names.tolist()) else None
+    if numbers is None or set(names.tolist()) & set(target.tolist()):
+        return names, code
+    grades, place = np.unique(numbers, return_inverse=True)
+    return grades, np.where(code >= 0, place[code], -1)
 
 
 def same_spelling(names: Array, target: Array, notes: list[str]) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from crowdppl.criticism import NOTABLE, mean_squares
@@ -50,8 +51,12 @@ def rater_fit(posterior: Posterior, level: float) -> pd.DataFrame | None:
 
 def fit_sentence(table: pd.DataFrame) -> str:
     """Return how many raters are not as others, in plain words."""
-    notable = (table[["infit_p", "outfit_p"]].min(axis=1) < NOTABLE).to_numpy()
-    high = int((notable & (table["infit"] > 1).to_numpy()).sum())
+    p = table[["infit_p", "outfit_p"]].to_numpy(float)
+    notable = p.min(axis=1) < NOTABLE
+    # Above or below what is usual, by the statistic that is farther from it: the other one may be on its other side.
+    off = np.stack([table[kind] - (table[f"{kind}_from"] + table[f"{kind}_to"]) / 2 for kind in ("infit", "outfit")], 1)
+    above = off[np.arange(len(table)), p.argmin(axis=1)] > 0
+    high = int((notable & above).sum())
     low = int(notable.sum()) - high
     if not notable.any():
         return "No rater is less predictable, or more, than raters who differ in severity alone."
@@ -60,7 +65,12 @@ def fit_sentence(table: pd.DataFrame) -> str:
         for count, way in ((high, "less"), (low, "more"))
         if count
     ]
-    return f"{' and '.join(parts)} than raters who differ in severity alone, with p below {NOTABLE:g}."
+    # Two statistics of each rater; their p-values are at most too large, so that this is an upper bound.
+    chance = 2 * NOTABLE * len(table)
+    return (
+        f"{' and '.join(parts)} than raters who differ in severity alone, with p below {NOTABLE:g} of infit or outfit. Up to "
+        f"{chance:.2g} of {len(table):,} rater{'' if len(table) == 1 else 's'} would be by chance."
+    )
 
 
 def agreement_rows(table: pd.DataFrame) -> list[list[str]]:

@@ -207,8 +207,8 @@ def further_words(result: JudgesResult) -> str:
 
 def measure(result: JudgesResult, name: str) -> str:
     """Return a measure of :func:`crowdppl.judges.drift.drift` in words."""
-    if name == "accuracy":
-        return "correct"
+    if name in ("accuracy", "score"):
+        return {"accuracy": "correct", "score": "mean score"}[name]
     return "first better" if result.paired else "passing" if is_share(result) else "mean grade"
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from catalog import quiet_fit
@@ -11,6 +12,7 @@ from crowdppl import DataError, ModelError, criticism
 from crowdppl.inference.predict import data_of
 from crowdppl.model.sampling import simulate
 from crowdppl.models import GradedFacets
+from crowdppl.report.grades import fit_sentence
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +111,14 @@ def test_what_has_no_mean_squares_is_refused(posterior):
     weighted = data.with_weights(np.full(data.N, 0.5))
     with pytest.raises(ModelError, match="without weights"):
         criticism.mean_squares(quiet_fit(weighted, "graded-facets", method="em", seed=0))
+
+
+def test_the_sentence_has_the_direction_of_the_statistic_that_is_notable():
+    usual = {"infit_from": 0.8, "infit_to": 1.1, "outfit_from": 0.7, "outfit_to": 1.5}
+    rows = [{"infit": 0.97, "infit_p": 0.4, "outfit": 1.9, "outfit_p": 0.001}]  # single surprising grades
+    rows += [{"infit": 1.0, "infit_p": 0.9, "outfit": 1.1, "outfit_p": 0.9}] * 29
+    said = fit_sentence(pd.DataFrame(rows).assign(**usual))
+    assert said.startswith("1 rater is less predictable than")
+    assert "Up to 0.6 of 30 raters would be by chance" in said
+    rows[0] |= {"infit": 1.04, "outfit": 0.5}
+    assert fit_sentence(pd.DataFrame(rows).assign(**usual)).startswith("1 rater is more predictable than")

@@ -103,6 +103,8 @@ def test_a_pilot_is_continued_with_intervals_like_its_own():
 def test_what_cannot_be_planned_is_refused():
     with pytest.raises(OptionError, match="3 workers of an item; there are 2"):
         criticism.plan(criticism.Crowd(2, 3), per_item=[3])
+    with pytest.raises(OptionError, match="at least 2 workers"):
+        criticism.plan(criticism.Crowd(4, 3, "ordinal"), workers=1)
     with pytest.raises(OptionError, match="accuracy is not that of ordinal"):
         criticism.Crowd(2, 3, "ordinal", accuracy=0.9)
     with pytest.raises(OptionError, match="spread below"):
@@ -115,3 +117,13 @@ def test_what_cannot_be_planned_is_refused():
     )
     with pytest.raises(CrowdpplError, match="more than labels"):
         criticism.plan(quiet_fit(data, "raykar", method="em", seed=0), items=[10], per_item=[2])
+
+
+def test_a_design_without_annotations_of_some_workers_is_not_enough():
+    crowd = criticism.Crowd(6, 3, "ordinal")
+    plan = criticism.plan(crowd, width=100.0, items=[1, 2, 4], per_item=[2], replicates=2)
+    assert np.isinf(plan.table["width"]).tolist() == [True, True, False]
+    assert plan.smallest["items"] == 4
+    none = criticism.plan(crowd, width=100.0, items=[1, 2], per_item=[2], replicates=2)
+    assert none.smallest is None
+    assert "No design here has annotations of each of the 6 workers" in none.sentences[0]

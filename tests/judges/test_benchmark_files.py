@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
@@ -172,6 +173,22 @@ def test_votes_of_people_in_an_arena(tmp_path):
     assert len(verdicts.human) == 4
 
 
+def test_marks_of_votes_that_are_texts(tmp_path):
+    tags = [
+        "{'high_freq': True, 'sampled': False}",
+        '{"high_freq": true, "sampled": false}',
+        "{'sampled': True}",
+        "{'",
+        "",
+    ]
+    table = pd.DataFrame([vote(f"q{n}", "model_a", dedup_tag=tag) for n, tag in enumerate(tags)])
+    seen = pd.DataFrame([vote(f"s{n}", "model_b", anony=text) for n, text in enumerate(("0", "0.0", "FALSE", "False"))])
+    pd.concat([table, seen]).to_csv(tmp_path / "battles.csv", index=False)
+    with silent():
+        verdicts = judges.read(tmp_path / "battles.csv")
+    assert verdicts.items.tolist() == ["q2", "q3", "q4"]
+
+
 def test_votes_in_a_table_with_a_column_for_each_outcome(tmp_path):
     names = ["id", "model_a", "model_b", "winner_model_a", "winner_model_b", "winner_tie"]
     lines = [",".join(names), "1,x,y,1,0,0", "2,y,x,0,1,0", "3,x,y,0,0,1"]
@@ -262,6 +279,10 @@ def test_annotations_of_helm(tmp_path):
     ]
     _, verdicts = read(tmp_path, helm_run([{"wildbench": {"score": s}} for s in (7.0, 3.0)]), "scenario_state.json")
     assert (verdicts.judges.tolist(), verdicts.labels.tolist()) == (["wildbench"], [3, 7])
+    texts = [{"wildbench": {"score": s}} for s in ("7", " 3.0 ", "none")]
+    _, verdicts = read(tmp_path, helm_run(texts), "scenario_state.json")
+    assert verdicts.labels.tolist() == [3, 7]
+    assert verdicts.state.tolist() == [State.GIVEN, State.GIVEN, State.UNPARSEABLE]
     same = [{"omni_math": {"gpt_equivalence_of_answers": word}} for word in ("TRUE", "FALSE", "")]
     _, verdicts = read(tmp_path, helm_run(same), "scenario_state.json")
     assert verdicts.labels.tolist() == [False, True]

@@ -171,3 +171,40 @@ def test_items_of_one_question_count_as_what_they_are():
     assert together["change"] == pytest.approx(alone["change"])
     wider = (together["change_high"] - together["change_low"]) / (alone["change_high"] - alone["change_low"])
     assert wider == pytest.approx(np.sqrt(5), rel=0.05)
+
+
+def scores(shift, seed=0):
+    rng = np.random.default_rng(seed)
+    item = np.tile(np.arange(40), 2)
+    version = np.repeat(["v1", "v2"], 40)
+    score = rng.normal(0, 1, 40)[item] + rng.normal(0, 0.3, 80) + shift * (version == "v2")
+    return pd.DataFrame({"item": item, "judge": "s", "version": version, "score": score})
+
+
+def test_judges_who_give_scores_are_compared_by_them():
+    frame = scores(0.5)
+    labels = pd.DataFrame({"item": np.arange(40), "judge": "j", "verdict": words(np.arange(40) % 3 > 0)})
+    result = drawn(pd.concat([frame, labels], ignore_index=True))
+    (row,) = drift.drift(result).to_dict("records")
+    wide = frame.set_index(["version", "item"])["score"]
+    assert (row["judge"], row["measure"], row["verdicts"]) == ("s", "score", 80)
+    assert row["change"] == pytest.approx((wide["v2"] - wide["v1"]).mean())
+    assert row["changed"]
+    assert "'s' gives higher scores" in drift.sentences(result, drift.drift(result))[0]
+
+
+def test_p_values_beyond_the_draws_survive_a_correction_for_many_rows():
+    frame, human = days(400, 1, 0, change=1.0)
+    row = drift.drift(drawn(frame, human)).iloc[0]
+    assert 0 < row["p_value"] < 1 / (10 * drift.DRAWS)
+
+
+def test_few_questions_are_few_degrees_of_freedom():
+    rng = np.random.default_rng(0)
+    question = np.repeat(np.arange(8), 20)
+    frame = pd.DataFrame({"item": np.arange(160), "judge": "j", "version": np.where(question < 4, "v1", "v2")})
+    frame["verdict"] = words(rng.random(8) < 0.5)[question]
+    frame["question"] = question
+    row = drift.drift(drawn(frame, pd.DataFrame({"item": np.arange(160), "verdict": "pass"}))).iloc[0]
+    error = (row["change_high"] - row["change"]) / student.ppf(0.975, 7)
+    assert row["p_value"] == pytest.approx(2 * student.sf(abs(row["change"]) / error, 7))

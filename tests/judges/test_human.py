@@ -249,3 +249,16 @@ def test_pairs_need_a_system():
 def test_verdicts_are_needed():
     with pytest.raises(DataError, match=r"^verdicts is a DataFrame; pass crowdppl.judges.Verdicts$"):
         HumanLabels.from_frame({"a": 1}).align(pd.DataFrame())
+
+
+def test_grades_as_text_match_however_they_are_written():
+    judged = verdicts(labels=["0.0", "1.0", "0.0"])
+    for given in (["0.0", "1.0"], ["1.0", "0.0"]):
+        extended, human = aligned({"a": given[0], "b": given[1]}, judged)
+        assert extended.labels.tolist() == ["0.0", "1.0"]
+        assert [extended.labels[k] for k in human.label] == given
+    # Where only whole numbers match, they are: as numbers, and as text; 1 and 1.0 are one grade.
+    for labels in ([0, 1, 0], ["0", "1", "0"]):
+        extended, human = aligned({"a": "0.0", "b": "1.0", "c": "1."}, verdicts(labels=labels))
+        assert extended.labels.tolist() == sorted(set(labels))
+        assert human.label.tolist() == [0, 1, 1]

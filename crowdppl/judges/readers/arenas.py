@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,6 +36,23 @@ def winner(name: Any) -> str | None:
     return TIE if text in _TIES else _WINNERS.get(text)
 
 
+def _is_false(value: Any) -> bool:
+    """Return whether a value, or a text for it, is false; a missing one is not."""
+    return str(value).strip().lower() in ("false", "0", "0.0")
+
+
+def _tag(value: Any) -> Mapping[str, Any]:
+    """Return an object that tables hold as JSON or as Python writes it; empty for anything else."""
+    if not isinstance(value, str):
+        return mapping(value)
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return mapping(parse(value))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    return {}
+
+
 def is_arena(content: Content) -> bool:
     """Recognise ``model_a``, ``model_b`` and a winner, with judges who are users of an arena, or none."""
     columns = set(content.columns)
@@ -62,10 +81,10 @@ def arena(content: Content, rows: Collector) -> None:
     records: list[Mapping[str, Any]] = content.table.astype(object).to_dict("records")  # type: ignore[assignment]
     votes = []
     for n, record in enumerate(records, 1):
-        if record.get("anony") in (False, "False", "false", 0):
+        if _is_false(record.get("anony")):
             rows.drop("votes of people who saw the names of the models")
             continue
-        if mapping(record.get("dedup_tag")).get("sampled") is False:
+        if _is_false(_tag(record.get("dedup_tag")).get("sampled")):
             rows.drop("votes on repeated prompts")
             continue
         name = first(record, *_WINNER)

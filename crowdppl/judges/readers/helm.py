@@ -14,6 +14,7 @@ from crowdppl.judges.states import State
 # Keys of an annotation: a number of a model, an equivalence that a model states, and the number of a single judge.
 _SCORE = re.compile(r"(?P<model>.+)_score")
 _EQUIVALENT = re.compile(r"(?P<model>.+)_equivalence_\w+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _WORDS = {"true": True, "false": False}
 
 
@@ -35,7 +36,7 @@ def helm(content: Content, rows: Collector) -> None:
     The system is the ``model`` of ``adapter_spec``; the item the ``id`` of the instance, with the name of its perturbation; each
     train trial is another answer. Of an annotation, ``gpt_score`` is a verdict of the judge ``gpt``, and ``score`` that of a
     judge with the annotator's name. Of a jury, whose annotation has an object for each model, each criterion with a ``score`` is
-    a metric. Equivalences are verdicts ``true`` and ``false``. A blank one is ``UNPARSEABLE``.
+    a metric. Equivalences are verdicts ``true`` and ``false``. Numbers may be texts. Another text is ``UNPARSEABLE``.
 
     Sources: ``benchmark/annotation`` and ``benchmark/runner.py`` of https://github.com/stanford-crfm/helm. Uncertain: instances
     of two scenarios of a folder are told apart by the names of the annotators.
@@ -53,7 +54,7 @@ def helm(content: Content, rows: Collector) -> None:
         for name, annotation in mapping(state.get("annotations")).items():
             names.add(str(name))
             for one in _verdicts(str(name), annotation):
-                value = _WORDS.get(one.value.strip().lower()) if isinstance(one.value, str) else one.value
+                value = _parsed(one.value)
                 blank = value is None
                 rows.add(
                     item,
@@ -69,6 +70,14 @@ def helm(content: Content, rows: Collector) -> None:
         raise DataError(
             f"{content.name}: no annotation of a model; HELM writes them for scenarios with an annotator, such as WildBench"
         )
+
+
+def _parsed(value: Any) -> Any:
+    """Return a verdict, that of a text as a truth value or number; ``None`` for another text."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip().lower()
+    return float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text)
 
 
 def _verdicts(name: str, annotation: Any) -> Iterator[_Verdict]:
