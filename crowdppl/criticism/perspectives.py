@@ -48,6 +48,8 @@ MODELS = ("one truth", "one place", "places of groups")
 CLOSEST = 0.97
 # Iterations of EM, at most, and the gain in log-likelihood of an item below which they end.
 MOST, ENOUGH = 100, 1e-5
+# Sweeps of Gibbs sampling that look for groups, to warm up and to count.
+SWEEPS = 300
 # Groups are shown where their gain is above so many standard errors.
 SHOWN = 2.0
 # Fewest raters of a group, and most groups.
@@ -219,7 +221,9 @@ def _groups(data: Annotations, count: int, seed: int) -> Groups:
         raise OptionError(
             f"group={count}; it must be from 2 to {min(MOST_GROUPS, data.J // FEWEST)} for {data.J:,} raters"
         )
-    posterior = fit(data, WorkerGroups(groups=count), method="gibbs", seed=seed, copies="all")
+    # One chain: groups of several are not in the same order.
+    sweeps: dict[str, Any] = {"chains": 1, "warmup": SWEEPS, "num_samples": SWEEPS}
+    posterior = fit(data, WorkerGroups(groups=count), method="gibbs", seed=seed, copies="all", **sweeps)
     # Fewer groups where some have no rater.
     used, of = np.unique(posterior.draws("membership").mean(0).argmax(-1), return_inverse=True)
     return [f"group {n + 1}" for n in range(len(used))], of.astype(np.int64)

@@ -144,6 +144,7 @@ def write(
     items=arguments.table_of("result.next()", "item", "label", "probability", "width_after"),
     needed=arguments.table_of("result.labels_needed(width)", "how", "labels", "width"),
     width=arguments.positive,
+    pass_at=arguments.table_of("result.pass_at(k)", "system", "k"),
 )
 def write_judges(
     result: JudgesResult | CriteriaResult,

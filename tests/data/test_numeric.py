@@ -104,7 +104,7 @@ def test_a_decimal_comma():
         ([1.0, 2.0, 3.0, 4.0], {"scale": (0, 5), "kind": "nominal"}, OptionError, "scale= is that of numbers"),
         ([1.0, 2.0, 3.0, 4.0], {"other_labels": ["x"]}, OptionError, "other_labels= is about classes"),
         ([1.0, 2.0, 3.0, 4.0], {"map": {1: "a"}}, OptionError, "map= is about classes"),
-        ([1.0, 2.0, 3.0, 4.0], {"features": np.ones((2, 1))}, OptionError, "features= is not used"),
+        ([1.0, 2.0, 3.0, 4.0], {"worker_features": np.ones((2, 1))}, OptionError, "worker_features= is not used"),
         ([1.0, 2.0, 3.0, 4.0], {"truth": {0: 1.0, 9: "x"}}, DataError, "'x' is not a number"),
     ],
 )

@@ -86,7 +86,7 @@ def test_many_sweeps_keep_few_draws(monkeypatch, easy):
 
 def test_items_beyond_memory_are_watched_in_part(monkeypatch, easy):
     monkeypatch.setattr(engine, "MOMENT_BYTES", 4 * 5 * 32 * 200)
-    rows, layout, blocks = engine._layout(easy, 5)
+    rows, layout, blocks = engine._layout(easy, 5, 0)
     begin, end = layout.kinds["truth"]
     assert blocks == 32
     assert end <= 200
