@@ -6,13 +6,12 @@ import pytest
 import torch
 from number_crowds import crowd, numbers
 from pyro import poutine
-from scipy.stats import kstest, multivariate_normal
+from scipy.stats import multivariate_normal
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplError, DataError, ModelError, OptionError
 from crowdppl.errors import silent
 from crowdppl.inference.numeric.em import Loop
-from crowdppl.inference.numeric.gibbs import gibbs
 from crowdppl.inference.numeric.regression import Truths, drawn, weights
 from crowdppl.isolation import isolated
 from crowdppl.kernels.linear_gaussian import log_marginal
@@ -137,28 +136,6 @@ def test_gradients_agree(method):
     tolerance = 0.12 if method == "nuts" else 0.2
     np.testing.assert_allclose(one.truth(relative=True)["value"], other.truth(relative=True)["value"], atol=tolerance)
     np.testing.assert_allclose(one.features()["effect"], other.features()["effect"], atol=tolerance)
-
-
-@pytest.mark.slow
-def test_simulation_based_calibration_of_gibbs():
-    """Ranks of parameters drawn from the prior are uniform: false alarm .001 for each site."""
-    N, J, D, replications = 25, 5, 3, 100
-    item, worker = torch.arange(N).repeat_interleave(J), torch.arange(J).repeat(N)
-    model, features = LinearGaussian(truth_scale=1.5, bias_scale=0.7, slope_scale=0.4), random(N, D)
-    ranks = {}
-    for seed in range(replications):
-        with isolated(seed=seed):
-            parts = (N, J, False, 0.0, 1.0, 1e-8, None, features)
-            blank = StandardLabels(item, worker, torch.zeros(len(item)), *parts)
-            trace = poutine.trace(poutine.uncondition(model.program)).get_trace(blank)
-            data = StandardLabels(item, worker, trace.nodes["labels"]["value"], *parts)
-            draws = gibbs(model, data, lambda *_: None, chains=1, warmup=500, num_samples=1000)
-        for name in ("weight", "weight_sd", "truth_sd", "slope", "slope_sd", "mean"):
-            value = trace.nodes[name]["value"]
-            drawn_too = draws.samples[name][0, ::10]
-            ranks.setdefault(name, []).append(float((drawn_too < value).double().mean(0).flatten()[0]))
-    for site, values in ranks.items():
-        assert kstest(values, "uniform").pvalue > 0.001, site
 
 
 def test_units_of_features_do_not_matter():
