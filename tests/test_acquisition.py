@@ -8,6 +8,7 @@ from crowds import crowd_with_characters, fitted
 
 import crowdppl
 from crowdppl import Annotations, DataError, OptionError, acquisition
+from crowdppl.acquisition import units
 from crowdppl.acquisition.batches import FLOOR
 
 
@@ -264,6 +265,13 @@ def test_sets_are_asked_for_whole():
     pairs = acquisition.next_pairs(posterior, 4, each=4)
     assert set(zip(pairs["task"], pairs["worker"], strict=True)) == {(task, 2) for task in range(4)}
     assert acquisition.next_known(posterior, 5).columns.tolist() == ["task", "labels", "probability", "annotations"]
+
+
+def test_sequences_of_one_token_in_another_order_than_the_items():
+    asked = units.Units(
+        pd.DataFrame({"sequence": list("abc")}), np.array([2, 0, 1]), np.ones(3), np.zeros(3, dtype=bool)
+    )
+    assert asked.total(np.array([1.0, 2.0, 3.0])).tolist() == [2.0, 3.0, 1.0]
 
 
 def test_sequences_are_asked_for_whole():

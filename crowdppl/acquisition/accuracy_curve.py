@@ -116,11 +116,7 @@ def curve(
     weights = posterior.annotations_per_worker() / posterior.annotations_per_worker().sum()
     mean = np.concatenate([confusion.mean(0) for _, confusion, _ in posterior.worker_blocks()])  # (J, K, K)
     crowd = np.einsum("j,jkl->kl", weights, mean)
-    rhos, truths, counts = (
-        all_rho(posterior),
-        posterior.truth_draws(),
-        posterior.annotations_per_item().astype(float),
-    )
+    rhos, truths, counts = all_rho(posterior), posterior.truth_draws(), posterior.annotations_per_item().astype(float)
     logs = np.log(np.maximum(posterior.probability_as_published(), np.finfo(float).tiny))
     class_logs = _class_logs(posterior)
     confusion = posterior.variable("confusion")

@@ -35,7 +35,7 @@ class Units:
 
     def total(self, values: Array) -> Array:
         """Return sums over the items of each unit, ``(..., U)``, of values ``(..., N)``."""
-        if len(self.table) == len(self.of):
+        if np.array_equal(self.of, np.arange(len(self.table))):
             return values
         flat = values.reshape(-1, len(self.of))
         summed = np.stack([np.bincount(self.of, weights=row, minlength=len(self.table)) for row in flat])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -163,8 +163,7 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
     _print(
         title, rows, {"system"}, ["yellow" if "~" in row["corrected"] else None for row in rows], (scale, "labelled")
     )
-    if len(systems) > SHOWN_WORKERS:
-        console.print(f"... and {len(systems) - SHOWN_WORKERS:,} more systems in systems.csv", style="dim")
+    _and_more(systems, "systems", "systems.csv")
     _legend("labelled: items with human labels; ○ uncorrected, ● corrected")
     if transported:
         _legend("~ transported: no item has a human label; judges are taken to treat it as they treat other systems")
@@ -200,8 +199,7 @@ def show_pass_at(result: JudgesResult, table: pd.DataFrame) -> None:
         for row in table.head(SHOWN_WORKERS).to_dict("records")
     ]
     _print(f"Several answers to a question (intervals of {result.level:.0%})", rows, {"system"}, spare=("questions",))
-    if len(table) > SHOWN_WORKERS:
-        console.print(f"... and {len(table) - SHOWN_WORKERS:,} more rows in pass_at_k.csv", style="dim")
+    _and_more(table, "rows", "pass_at_k.csv")
     _legend("one passes: pass@k; picked: rate of the answer of k with the best verdicts")
 
 
@@ -245,8 +243,7 @@ def show_states(states: pd.DataFrame) -> None:
         for row in states.loc[order].head(SHOWN_WORKERS).to_dict("records")
     ]
     _print("Verdicts that were not given", rows, {"judge"})
-    if len(order) > SHOWN_WORKERS:
-        console.print(f"... and {len(order) - SHOWN_WORKERS:,} more judges in states.csv", style="dim")
+    _and_more(order, "judges", "states.csv")
     _legend("None of them counts as a failure of the item.")
 
 
@@ -266,6 +263,7 @@ def show_versions(versions: pd.DataFrame) -> None:
         for row in versions.head(SHOWN_WORKERS).to_dict("records")
     ]
     _print("Versions of a judge: share of correct verdicts on the same items", rows, {"judge", "from", "to"})
+    _and_more(versions, "rows", "versions.csv")
     _legend("better: probability that the later version is more often correct")
 
 
@@ -285,8 +283,7 @@ def show_judge_pairs(pairs: pd.DataFrame, level: float) -> None:
     ]
     title = f"Judge against judge: difference of accuracy (intervals of {level:.0%})"
     _print(title, rows, {"judge", "other judge"}, spare=("items",))
-    if len(pairs) > SHOWN_WORKERS:
-        console.print(f"... and {len(pairs) - SHOWN_WORKERS:,} more pairs in judge_comparisons.csv", style="dim")
+    _and_more(pairs, "pairs", "judge_comparisons.csv")
     _legend("on the items that both judged; better: probability that the first judge is more accurate")
 
 
@@ -310,8 +307,7 @@ def show_drift(drift: pd.DataFrame, result: JudgesResult) -> None:
     styles = ["yellow" if row[""] else None for row in rows]
     title = f"Changes of judges at equal true labels (intervals of {result.level:.0%})"
     _print(title, rows, {"judge", "from", "to"}, styles, spare=("verdicts",))
-    if len(drift) > SHOWN_WORKERS:
-        console.print(f"... and {len(drift) - SHOWN_WORKERS:,} more rows in drift.csv", style="dim")
+    _and_more(drift, "rows", "drift.csv")
     _legend(judged.drift_words(result))
 
 
@@ -331,8 +327,7 @@ def show_alternative(table: pd.DataFrame) -> None:
         for row in table.head(SHOWN_WORKERS).to_dict("records")
     ]
     _print("May a judge take the place of a person?", rows, {"judge"}, spare=("items",))
-    if len(table) > SHOWN_WORKERS:
-        console.print(f"... and {len(table) - SHOWN_WORKERS:,} more judges in alternative_annotators.csv", style="dim")
+    _and_more(table, "judges", "alternative_annotators.csv")
     _legend(judged.ALTERNATIVE)
 
 
@@ -352,8 +347,7 @@ def show_people(people: pd.DataFrame, level: float) -> None:
         for row in people.head(SHOWN_WORKERS).to_dict("records")
     ]
     _print(f"People: probability of an incorrect label (intervals of {level:.0%})", rows, {"person"})
-    if len(people) > SHOWN_WORKERS:
-        console.print(f"... and {len(people) - SHOWN_WORKERS:,} more people in people.csv", style="dim")
+    _and_more(people, "people", "people.csv")
     _legend("shared: items that others labelled, too")
 
 
@@ -429,6 +423,12 @@ def bar(uncorrected: float, corrected: float, low: float, high: float, width: in
 
 def _rate(value: float, share: bool) -> str:
     return "none" if pd.isna(value) else f"{value:.1%}" if share else f"{value:.2f}"
+
+
+def _and_more(all_rows: Sized, what: str, file: str) -> None:
+    """Say how many rows a table has beyond those that are shown, and where they are."""
+    if len(all_rows) > SHOWN_WORKERS:
+        console.print(f"... and {len(all_rows) - SHOWN_WORKERS:,} more {what} in {file}", style="dim")
 
 
 def _change(row: dict[Any, Any], name: str) -> str:

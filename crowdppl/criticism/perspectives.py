@@ -30,6 +30,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.criticism.rater_covariates import by_worker
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import WORKER_COLUMNS
@@ -178,25 +179,24 @@ def _known(data: Annotations, group: Any) -> Groups:
     Raises:
         DataError: if one is missing, or a group has few raters.
     """
-    of_worker = indexed(group, WORKER_COLUMNS, "group")
-    if isinstance(of_worker, Mapping):
-        of_worker = pd.Series(dict(of_worker), dtype=object)
-    if not isinstance(of_worker, pd.Series | pd.DataFrame):
+    table = (
+        pd.Series(dict(group), dtype=object) if isinstance(group, Mapping) else indexed(group, WORKER_COLUMNS, "group")
+    )
+    table = table.rename("group").to_frame() if isinstance(table, pd.Series) else table
+    if not isinstance(table, pd.DataFrame):
         raise DataError(
             f"group={arguments.shown(group)}; give a mapping from worker to group, a frame with both, or a number of groups"
         )
-    if isinstance(of_worker, pd.DataFrame):
-        columns = [name for name in of_worker.columns if name not in WORKER_COLUMNS]
-        if len(columns) != 1:
-            raise DataError(f"group has the columns {listed(columns, 5)}; give one beside the worker")
-        named = [name for name in WORKER_COLUMNS if name in of_worker.columns]
-        of_worker = of_worker.set_index(named[0])[columns[0]] if named else of_worker[columns[0]]
-    keys = pd.Index([str(name) for name in of_worker.index])
-    twice = keys[of_worker.groupby(keys).transform("nunique").to_numpy() > 1].unique()
-    if len(twice):
-        raise DataError(f"group: worker {listed(twice.tolist(), 3)} has several groups; give one to each")
-    given = dict(zip(keys, of_worker, strict=True))
-    values = [given.get(str(name)) for name in data.workers.tolist()]
+    table = by_worker(table)
+    if len(table.columns) != 1:
+        raise DataError(f"group has the columns {listed(table.columns.tolist(), 5)}; give one beside the worker")
+    stated = table.iloc[:, 0].groupby(table.index)
+    twice = stated.nunique()
+    if (twice > 1).any():
+        raise DataError(
+            f"group: worker {listed(twice.index[twice > 1].tolist(), 3)} has several groups; give one to each"
+        )
+    values = stated.first().reindex([str(name) for name in data.workers.tolist()]).tolist()
     missing = [name for name, value in zip(data.workers.tolist(), values, strict=True) if pd.isna(value)]
     if missing:
         raise DataError(f"group: none for worker {listed(missing, 3)}; give one to every worker, or leave them out")
@@ -311,10 +311,10 @@ class _Places:
         data, (N, G, _), K = self.data, self.belief.shape, self.data.K
         rows = []
         number = torch.bincount(data.item * G + self.of[data.worker], minlength=N * G).view(N, G)
-        active = data.annotations_per_worker > 0
+        active, tables = data.annotations_per_worker > 0, self.confusion
         steps = torch.arange(K, dtype=data.dtype)
         for g, name in enumerate(names):
-            table = self.confusion[(self.of == g) & active].mean(0)  # (S, K): a rater drawn from the group
+            table = tables[(self.of == g) & active].mean(0)  # (S, K): a rater drawn from the group
             mean = table @ steps  # (S,), rising
             ends = [_quantiles(self.belief[:, g], mean, share) for share in ((1 - level) / 2, (1 + level) / 2)]
             soft = (self.belief[:, g] @ table).numpy()

@@ -83,12 +83,12 @@ def severity_effects(
     frame = indexed(covariates, WORKER_COLUMNS, "covariates")
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"covariates is a {type(covariates).__name__}; pass a frame with a row for each worker")
-    named = [name for name in WORKER_COLUMNS if name in frame.columns]
-    frame = frame.set_index(named[0]) if named else frame
-    keys = pd.Index([str(plain(name)) for name in frame.index.tolist()])
-    if keys.has_duplicates:
-        raise DataError(f"covariates: worker {listed(keys[keys.duplicated()].tolist(), 3)} has several rows")
-    rows = keys.get_indexer(pd.Index([str(name) for name in names]))
+    frame = by_worker(frame)
+    if frame.index.has_duplicates:
+        raise DataError(
+            f"covariates: worker {listed(frame.index[frame.index.duplicated()].tolist(), 3)} has several rows"
+        )
+    rows = frame.index.get_indexer(pd.Index([str(name) for name in names]))
     if (rows < 0).any():
         raise DataError(f"covariates: no row for worker {listed(names[rows < 0].tolist(), 3)}")
     table = frame.iloc[rows].reset_index(drop=True)
@@ -116,6 +116,13 @@ def severity_effects(
     parts = [float(part) for part in interval(share, level)]
     names_of = ["covariate", "level", "raters", "effect", "low", "high", "probability"]
     return SeverityEffects(pd.DataFrame(lines, columns=names_of), (parts[0], parts[1], parts[2]), n)
+
+
+def by_worker(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of what is known of workers with their names, as text, as its index; they are its index or a column."""
+    named = [name for name in WORKER_COLUMNS if name in table.columns]
+    table = table.set_index(named[0]) if named else table
+    return table.set_axis(pd.Index([str(plain(name)) for name in table.index.tolist()], dtype=object), axis=0)
 
 
 def _design(table: pd.DataFrame) -> tuple[Array, list[tuple[str, str, int, Array]]]:

@@ -500,7 +500,7 @@ def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], t
     taken = {str(name) for name in labels if isinstance(name, str)} & set(columns_of(formula, source))
     if taken:
         raise OptionError(f"covariates={formula!r} has the column {listed(sorted(taken))} of labels; leave it out")
-    earlier = covariates.earlier() if isinstance(covariates, AnnotationLayouts) else None
+    earlier = covariates._earlier() if isinstance(covariates, AnnotationLayouts) else None
     return Covariates(frame, formula, earlier, "" if time is None else str(time))
 
 

@@ -114,7 +114,7 @@ class AnnotationLayouts(AnnotationFields):
             covariate_recipe=own.recipe,
         )
 
-    def earlier(self) -> Earlier:
+    def _earlier(self) -> Earlier:
         """Return the covariates of these annotations as further annotations are to have them."""
         assert self.covariate_recipe is not None
         times: dict[Any, Array] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -55,6 +55,45 @@ class _Recorded(torch.autograd.Function):
         """Return its slope."""
         (slope,) = ctx.saved_tensors
         return -sent[0] * slope, None
+
+
+@dataclass
+class Watch:
+    """What follows each draw of a chain: a stopped fit ends, progress is reported, and the last draw's diagnostics are kept.
+
+    Attributes:
+        chain: number of the chain, of ``chains``.
+        chains: number of all.
+        warmup: draws for adaptation.
+        num_samples: draws kept.
+        report: called with progress.
+        keep: the checkpoint.
+        state: what it keeps, the chains that have ended.
+        streams: the random streams at the start of the chain.
+        diagnostics: those of Pyro's kernel after the last draw. The sampler's own summary computes R-hat as well, which refuses
+            fewer than four draws.
+    """
+
+    chain: int
+    chains: int
+    warmup: int
+    num_samples: int
+    report: ProgressCallback
+    keep: Checkpoint
+    state: Any
+    streams: RandomStreams
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, kernel: Any, samples: Any, stage: str, i: int) -> None:
+        """Follow draw ``i`` of a stage, as Pyro calls a hook."""
+        warming, number, each = stage.startswith("Warmup"), self.chain + 1, self.warmup + self.num_samples
+        again = f"{self.chain} of {self.chains} chains are kept, chain {number} begins again"
+        self.keep.stop(lambda: self.state, self.streams, again)
+        if i == self.num_samples - 1 and not warming:
+            self.diagnostics.update(kernel.diagnostics())
+        if i % 10 == 0:
+            done = self.chain * each + i + (0 if warming else self.warmup)
+            self.report(done, self.chains * each, f"chain {number}, {'warm-up' if warming else 'sampling'}")
 
 
 class WatchedNUTS(NUTS):  # type: ignore[misc]
@@ -153,7 +192,6 @@ def nuts(
     space = Space(check(model, data))
     function = choose.recorded_density(model, data, space, warmup + num_samples, jit)
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
-    total = chains * (warmup + num_samples)
     state = keep.resume(NUTSState, data.device) or NUTSState([], [], [], [])
     for chain in range(len(state.chains), chains):
         streams = keep.streams()
@@ -167,26 +205,7 @@ def nuts(
             potential = partial(_potential, function)
             kernel, place = WatchedNUTS(potential_fn=potential, **options), {PLACE: space.vector(first).detach()}
 
-        # The sampler's own summary computes R-hat as well, which refuses fewer than four draws.
-        diagnostics: dict[str, Any] = {}
-
-        def after_draw(
-            kernel: Any,
-            samples: Any,
-            stage: str,
-            i: int,
-            chain: int = chain,
-            diagnostics: dict[str, Any] = diagnostics,
-            streams: RandomStreams = streams,
-        ) -> None:
-            warming = stage.startswith("Warmup")
-            keep.stop(lambda: state, streams, f"{chain} of {chains} chains are kept, chain {chain + 1} begins again")
-            if i == num_samples - 1 and not warming:
-                diagnostics.update(kernel.diagnostics())
-            if i % 10 == 0:
-                done = chain * (warmup + num_samples) + i + (0 if warming else warmup)
-                report(done, total, f"chain {chain + 1}, {'warm-up' if warming else 'sampling'}")
-
+        watch = Watch(chain, chains, warmup, num_samples, report, keep, state, streams)
         sampler = MCMC(
             kernel,
             num_samples,
@@ -194,7 +213,7 @@ def nuts(
             initial_params=place,
             num_chains=1,
             disable_progbar=True,
-            hook_fn=after_draw,
+            hook_fn=watch,
         )
         sampler.run(data)
         drawn = {name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()}
@@ -205,8 +224,8 @@ def nuts(
                 for name, values in kernel.statistics.items()
             }
         )
-        state.divergences.append(len(diagnostics["divergences"]))
-        state.acceptance.append(float(diagnostics["acceptance rate"]))
+        state.divergences.append(len(watch.diagnostics["divergences"]))
+        state.acceptance.append(float(watch.diagnostics["acceptance rate"]))
         # Pyro does not expose the sampler's adaptation within a chain: a stopped chain begins again.
         keep.step(lambda: state)
     samples = {name: torch.stack([chain[name] for chain in state.chains]) for name in space.sizes}

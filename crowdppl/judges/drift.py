@@ -273,9 +273,8 @@ def _clearest(units: Units, level: float) -> tuple[int, int, float, float, float
         normal = rng.standard_normal((DRAWS, len(points))) @ np.linalg.cholesky(correlation).T
         largest = np.abs(normal).max(1) / np.sqrt(rng.chisquare(freedom, DRAWS) / freedom)
         limit, p = float(np.quantile(largest, level)), float(((largest >= ratio[at]).sum() + 1) / (DRAWS + 1))
-        if (
-            ratio[at] > largest.max()
-        ):  # beyond the draws p is known by Bonferroni's bound; that of draws would not be small enough
+        # Beyond all draws, p is below what their number can show; Bonferroni's bound says how small it is.
+        if ratio[at] > largest.max():
             p = min(p, float(2 * len(points) * student.sf(ratio[at], freedom)))
     ends = (change[at] - limit * error[at], change[at] + limit * error[at])
     return int(points[at]), int(used.sum()), float(change[at]), float(ends[0]), float(ends[1]), p

@@ -83,6 +83,15 @@ def test_the_same_annotations_and_seed_give_the_same_table():
     pd.testing.assert_frame_equal(both[0].grades, both[1].grades)
 
 
+def test_whole_numbers_name_workers_however_they_are_stored():
+    """A table with a missing value elsewhere has the names 1.0 and 2.0; rows of one worker may repeat the group."""
+    frame = crowd(0.5, items=30).assign(worker=lambda f: f["worker"].str[1:].astype(int))
+    group = pd.DataFrame({"worker": [*range(10), 3], "team": [*("ab" * 5), "b"]}).astype({"worker": float})
+    with silent():
+        result = criticism.perspectives(graded(frame), group, splits=1)
+    assert set(zip(result.members["worker"] % 2, result.members["group"], strict=True)) == {(0, "a"), (1, "b")}
+
+
 def test_groups_are_looked_for():
     """One group gives one of two labels for most items of the other: confusion matrices tell them apart."""
     frame = crowd(0.2, items=60)

@@ -84,12 +84,7 @@ class GradientSampler(TorchSampler):
                 batched(self._read, first, other, compiled=compiled),
             )
         if group.tuning is None:
-            place = torch.stack(
-                [
-                    self.open.vector({name: value[chain] for name, value in group.parameters.items()})
-                    for chain in range(group.chains)
-                ]
-            )
+            place = self._arguments(group.parameters)[0]
             given = self._given(group.parameters)
             if not bool(torch.isfinite(given(place)[0]).all()):
                 raise ModelError(

@@ -19,10 +19,11 @@ from pyro.infer.autoguide import (
 from torch import Tensor
 
 from crowdppl.errors import OptionError
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
+from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.monitor import of_draws
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.nuts import Watch
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.isolation import without_warnings
@@ -197,29 +198,9 @@ def nuts(
     if jit:
         raise OptionError("jit=True is not used by models of numbers; leave it out")
     first = _start(model, data)
-    total = chains * (warmup + num_samples)
     done = keep.resume(NUTSState, data.value.device) or NUTSState([], 0)
     for chain in range(len(done.runs), chains):
-        ended: dict[str, Any] = {}
-        streams = keep.streams()
-
-        def after_draw(
-            kernel: Any,
-            samples: Any,
-            stage: str,
-            i: int,
-            chain: int = chain,
-            ended: dict[str, Any] = ended,
-            streams: RandomStreams = streams,
-        ) -> None:
-            del samples
-            keep.stop(lambda: done, streams, f"{chain} of {chains} chains are kept, chain {chain + 1} begins again")
-            warming = stage.startswith("Warmup")
-            if i == num_samples - 1 and not warming:
-                ended.update(kernel.diagnostics())
-            if i % 10 == 0:
-                report(chain * (warmup + num_samples) + i + (0 if warming else warmup), total, f"chain {chain + 1}")
-
+        watch = Watch(chain, chains, warmup, num_samples, report, keep, done, keep.streams())
         away = {name: value * (1 + 0.05 * torch.randn_like(value)) for name, value in first.items()}
         away["inverse_noise_df"] = first["inverse_noise_df"]
         away["variance"] = away["variance"].clamp(min=2 * data.floor)
@@ -229,11 +210,11 @@ def nuts(
             max_tree_depth=max_tree_depth,
             init_strategy=init_to_value(values=away),
         )
-        sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=after_draw)
+        sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=watch)
         with without_warnings():
             sampler.run(data)
         done.runs.append(sampler.get_samples())
-        done.divergent += len(ended["divergences"])
+        done.divergent += len(watch.diagnostics["divergences"])
         keep.step(lambda: done)
     divergent = done.divergent
     samples = without_inverse({name: torch.stack([run[name] for run in done.runs]) for name in first})
