@@ -19,6 +19,7 @@ from crowdppl.data.identifier_checks import (
     fractions,
     lookalikes,
     padded_numbers,
+    same_numbers,
     scientific,
     spaced,
     variants,
@@ -206,6 +207,13 @@ def check_names(identifiers: Array, role: str, source: str, notes: list[str]) ->
             notes,
             f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
             f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
+        )
+    numbers = same_numbers(identifiers) if role != "label" else []
+    if numbers:
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(numbers))} in leading zeros or decimals only: {paired_names(numbers, 2)}. Each is "
+            f"treated as a different {role}; write them alike if they are the same",
         )
     shortened = scientific(identifiers) if role != "label" else []
     if shortened:
