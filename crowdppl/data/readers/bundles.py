@@ -33,7 +33,9 @@ _SMALL, _BLANKS = 2**12, b" \t\r\n\0\xef\xbb\xbf\xff\xfe"
 # Bytes copied at a time.
 _BLOCK = 2**20
 # Names of texts about data, which are no data, and of files that programs keep beside an open one.
-_ABOUT = re.compile(r"(readme|read_me|licen[cs]e|copying|changelog|notice|citation|authors|contributing)\b.*\.txt(\.\w+)?", re.I)
+_ABOUT = re.compile(
+    r"(readme|read_me|licen[cs]e|copying|changelog|notice|citation|authors|contributing)\b.*\.txt(\.\w+)?", re.I
+)
 _LOCKS = ("~$", ".~lock")
 # Members by which office documents, which are archives too, are recognised.
 _DOCUMENTS = ("[Content_Types].xml", "mimetype")
@@ -164,7 +166,10 @@ def _named(files: Sequence[tuple[Path, PurePath]], source: str, limit: int) -> l
 
 
 def with_content(files: list[SourceFile], source: str) -> tuple[list[SourceFile], list[str]]:
-    """Return the files that are not blank, all if there is one or none is, and a note on the others: of texts, any may be blank."""
+    """Return the files that are not blank, all if there is one or none is, and a note on the others.
+
+    Standoff files may be blank.
+    """
     if len(files) < 2 or any(file.suffix == STANDOFF for file in files):
         return files, []
     blank = [file for file in files if file.path.stat().st_size < _SMALL and not beginning_of(file).strip(_BLANKS)]

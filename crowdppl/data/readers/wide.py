@@ -18,8 +18,8 @@ from crowdppl.errors import DataError, FileError, listed
 
 # Names of rows below the items of a spreadsheet.
 _TOTALS = re.compile(
-    r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?|% ?agreement:?"
-    r"|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?|kappa:?|fleiss'? kappa:?",
+    r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?"
+    r"|% ?agreement:?|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?|kappa:?|fleiss'? kappa:?",
     re.IGNORECASE,
 )
 # Frame attribute: the row of the table that each annotation is in.
@@ -62,8 +62,8 @@ def _without_totals(table: pd.DataFrame, item: int, source: str) -> tuple[pd.Dat
     if last == len(names):
         return table, []
     return table.iloc[:last], [
-        f"{source}: {listed(names[last:], 3)} at the end {'is' if last == len(names) - 1 else 'are'} left out, as a row of sums or "
-        f"means; if it is an item, move it up or rename it"
+        f"{source}: {listed(names[last:], 3)} at the end {'is' if last == len(names) - 1 else 'are'} left out, as a row of "
+        f"sums or means; if it is an item, move it up or rename it"
     ]
 
 
