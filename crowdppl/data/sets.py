@@ -57,12 +57,12 @@ def as_texts(column: pd.Series[Any], where: str) -> tuple[pd.Series[Any], list[s
     missing.
     """
     cells = _objects(column).tolist()
-    distinct = {
-        str(cell): n for n, cell in reversed(list(enumerate(cells))) if is_structured(cell) or isinstance(cell, str)
-    }
-    refuse_vectors(
-        [parsed(cells[n]) for n in distinct.values()], lambda n: f"{where}, row {list(distinct.values())[n] + 1}"
-    )
+    first: dict[str, int] = {}
+    for n, cell in enumerate(cells):
+        if is_structured(cell) or isinstance(cell, str):
+            first.setdefault(str(cell), n)
+    rows = list(first.values())
+    refuse_vectors([parsed(cells[row]) for row in rows], lambda n: f"{where}, row {rows[n] + 1}")
     texts = [_text(cell) for cell in cells]
     empty = [text == "" or text == EMPTY for text in texts]
     blank = sum(text is None for text in texts)
