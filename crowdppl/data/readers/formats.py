@@ -59,7 +59,7 @@ FORMATS = {
         zooniverse.zooniverse, "Zooniverse's export of classifications (CSV)", table=zooniverse.is_zooniverse
     ),
     "forms": Format(
-        forms.forms, "Google Forms or Microsoft Forms (CSV), a question for each item", table=forms.is_forms
+        forms.forms, "Google Forms, Microsoft Forms or a survey (CSV), a question for each item", table=forms.is_forms
     ),
     "label-studio-csv": Format(
         platforms.label_studio_table, "Label Studio's CSV", table=platforms.is_label_studio_table
