@@ -88,8 +88,8 @@ _XML: tuple[tuple[str, str], ...] = (
 _TEXTS: tuple[tuple[bytes, str], ...] = (
     (
         b"#FORMAT=WebAnno TSV",
-        "a document of INCEpTION or WebAnno, the annotations of one person, and not read: export all as brat, a folder for each "
-        "person, or write a table with the columns task, worker and label",
+        "a document of INCEpTION or WebAnno, the annotations of one person, and not read: write a table with the columns "
+        "task, worker and label from the documents of all annotators",
     ),
     (
         b"version https://git-lfs.github.com/spec",

@@ -13,15 +13,9 @@ from crowdppl.data.columns import item_column
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
-from crowdppl.data.readers.worker_columns import Cells, Layout, labels_of, layout
+from crowdppl.data.readers.worker_columns import Cells, Layout, before_totals, labels_of, layout
 from crowdppl.errors import DataError, FileError, listed
 
-# Names of rows below the items of a spreadsheet.
-_TOTALS = re.compile(
-    r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?"
-    r"|% ?agreement:?|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?|kappa:?|fleiss'? kappa:?",
-    re.IGNORECASE,
-)
 # Frame attribute: the row of the table that each annotation is in.
 _ROWS = "crowdppl_rows"
 
@@ -55,10 +49,8 @@ def wide(file: SourceFile, choices: Choices) -> Records:
 
 def _without_totals(table: pd.DataFrame, item: int, source: str) -> tuple[pd.DataFrame, list[str]]:
     """Return the table without rows of sums and means at its end, as spreadsheets have them, and a note on them."""
-    names = ["" if pd.isna(name) else str(name).strip() for name in table.iloc[:, item].tolist()]
-    last = len(names)
-    while last > 1 and _TOTALS.fullmatch(names[last - 1]):
-        last -= 1
+    names = table.iloc[:, item].tolist()
+    last = before_totals(names)
     if last == len(names):
         return table, []
     return table.iloc[:last], [

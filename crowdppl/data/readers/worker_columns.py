@@ -34,6 +34,12 @@ _ABOUT_ITEMS = re.compile(
     r"|batch(_?(id|number|no))?|round|iteration|page|line|position|order|priority|mean|average|avg|std|sd|variance|sum|total|count"
     r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?agree(s|d|ment)?|kappa|status|discussion"
 )
+# Names of rows below the items of a spreadsheet.
+_TOTALS = re.compile(
+    r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?"
+    r"|% ?agreement:?|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?|kappa:?|fleiss'? kappa:?",
+    re.IGNORECASE,
+)
 # What a worker enters beside a label, before or behind the name or the number of the worker; and a label.
 _WHAT = (
     r"(?:confidence|conf|certainty|sure|comments?|notes?|remarks?|rationale|reason(?:ing)?|justification|explanation|time|timestamp"
@@ -208,6 +214,14 @@ def _is_text(column: Cells) -> bool:
     return bool(words >= 4 and len(counts) > 0.8 * counts.sum())
 
 
+def before_totals(names: Sequence[Any]) -> int:
+    """Return the number of items before the rows of sums and means that spreadsheets have at their end."""
+    last = len(names)
+    while last > 1 and isinstance(names[last - 1], str) and _TOTALS.fullmatch(names[last - 1].strip()):
+        last -= 1
+    return last
+
+
 def looks_wide(table: pd.DataFrame) -> bool:
     """Return whether a table seems to have a column for each worker: at least two with the same few labels."""
     table = table.head(1000)
@@ -215,6 +229,7 @@ def looks_wide(table: pd.DataFrame) -> bool:
         parts = layout(table, "")
     except DataError:
         return False
+    table = table.iloc[: before_totals(table.iloc[:, parts.item].tolist())]
     columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in parts.workers]
     if len(columns) < 2 or len(columns) < 0.5 * (table.shape[1] - 1 - len(parts.answers) - len(parts.others)):
         return False
