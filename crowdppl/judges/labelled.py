@@ -101,7 +101,7 @@ def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[s
         if apart and not polarity(replies.bare(group[0])):
             continue
         # A spelling without marks, and the most frequent one.
-        best = max(same, key=lambda n: (folded(names[n]) == replies.bare(names[n]), count[n]))
+        best = max(same, key=lambda n: (folded(str(names[n])) == replies.bare(str(names[n])), count[n]))
         to[same] = best
         others = [names[n] for n in same if n != best]
         rows = int(count[same].sum() - count[best])
