@@ -275,7 +275,7 @@ def _deepeval(outputs):
 def _harness(outputs):
     return "\n".join(
         json.dumps(
-            {"doc_id": n, "resps": [[o]], "filtered_resps": [o], "filter": "none", "metrics": ["acc"], "acc": 1.0}
+            {"doc_id": n, "resps": [[o]], "filtered_resps": [o], "filter": "none", "metrics": ["acc"], "acc": float(n)}
         )
         for n, o in enumerate(outputs)
     )
