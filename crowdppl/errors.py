@@ -83,9 +83,9 @@ def require_docstrings() -> None:
         )
 
 
-def suggestion(wrong: object, valid: Iterable[object]) -> str:
-    """Return ``" (did you mean 'x'?)"`` for the most similar valid name, or an empty string."""
-    near = difflib.get_close_matches(str(wrong).lower(), [str(v) for v in valid], n=1, cutoff=0.6)
+def suggestion(wrong: object, valid: Iterable[object], similarity: float = 0.6) -> str:
+    """Return ``" (did you mean 'x'?)"`` for the most similar valid name, or an empty string if none is so similar (0 to 1)."""
+    near = difflib.get_close_matches(str(wrong).lower(), [str(v) for v in valid], n=1, cutoff=similarity)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 

@@ -129,11 +129,23 @@ def parsed(value: Any) -> Any:
         except (ValueError, RecursionError):
             document = _python(text)
         if text[:1] == "(" and not (
-            isinstance(document, list) and document and all(isinstance(v, str) for v in document)
+            _weighted(document)
+            or (isinstance(document, list) and document and all(isinstance(v, str) for v in document))
         ):
             return value  # such as (1, 2] or (none)
         return value if document is None else normal(document)
     return normal(value) if is_structured(value) else value
+
+
+def _weighted(value: Any) -> bool:
+    """Return whether a value is a label with a number, such as its probability."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], float)
+        and 0 <= value[1] <= 1
+    )
 
 
 def normal(value: Any) -> Any:
@@ -210,6 +222,10 @@ def labels_of(value: Any, depth: int = 0) -> list[Any]:
     if depth > _DEEPEST:
         raise NoLabelError("is nested too deeply for a label")
     if isinstance(value, list):
+        if _weighted(value):
+            raise NoLabelError(
+                "is a label with a number, such as its probability; write the label in a column of its own"
+            )
         if any(isinstance(part, list) for part in value):
             raise NoLabelError("is a list of lists, such as spans of text, not a choice of classes")
         for key in _QUESTIONS:

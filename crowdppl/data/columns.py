@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -20,6 +21,8 @@ ITEM_COLUMNS = ("task", "item")
 WORKER_COLUMNS = ("worker",)
 LABEL_COLUMNS = ("label",)
 ROLES = ("task", "worker", "label")
+# Lines below the first one in which a header is looked for, for messages.
+_TITLE = 20
 
 
 def series(values: Any, name: str) -> pd.Series[Any]:
@@ -120,11 +123,30 @@ def _require_usual_columns(frame: pd.DataFrame, given: Sequence[Any], source: st
     if not lacking:
         return
     missing = ", ".join(
-        f"no column {' or '.join(map(repr, usual))}{suggestion(usual[0], names)}" for usual in lacking.values()
+        # A default name is short, and the caller has not written it: only what is much the same is meant.
+        f"no column {' or '.join(map(repr, usual))}{suggestion(usual[0], names, 0.7)}"
+        for usual in lacking.values()
     )
-    fix = "name " + ", ".join(f"the {role} column with {role}=..." for role in lacking)
-    wide = "; if each worker has a column, name format='wide'" if looks_wide(frame) else ""
-    raise DataError(f"{source}: {missing}; columns are {listed(names, 12)}; {fix}{wide}")
+    fix = _elsewhere(frame, names, {name for usual in lacking.values() for name in usual}, len(lacking))
+    if not fix:
+        fix = "name " + ", ".join(f"the {role} column with {role}=..." for role in lacking)
+        fix += "; if each worker has a column, name format='wide'" if looks_wide(frame) else ""
+    raise DataError(f"{source}: {missing}; columns are {listed(names, 12)}; {fix}")
+
+
+def _elsewhere(frame: pd.DataFrame, names: Sequence[str], wanted: set[str], count: int) -> str:
+    """Return where the names of ``count`` missing columns are otherwise: in the index, below a title, or in a single cell."""
+    indexed = [str(name) for name in frame.index.names if name is not None and str(name) in wanted]
+    if indexed:
+        return f"{listed(indexed)} {'is' if len(indexed) == 1 else 'are'} in the index of the frame: pass frame.reset_index()"
+    for n in range(min(len(frame), _TITLE)):
+        cells = {str(cell).strip() for cell in frame.iloc[n].tolist()}
+        if len(cells & wanted) >= count and len(cells) > 1:
+            return f"row {n + 1} has the names of the columns: delete the lines above it"
+    parts = [part.strip() for part in re.split(r"[|,;:\t]", names[0])] if len(names) == 1 else []
+    if len(wanted & set(parts)) >= count:
+        return "the file has a single column: separate columns by commas, tabs or semicolons, without other lines"
+    return ""
 
 
 def reader_notes(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> tuple[str, ...]:

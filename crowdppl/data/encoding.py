@@ -19,12 +19,14 @@ from crowdppl.data.identifier_checks import (
     fractions,
     lookalikes,
     padded_numbers,
+    same_numbers,
     scientific,
     spaced,
     variants,
 )
 from crowdppl.data.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.several import as_text, one_each
+from crowdppl.data.spellings import folded
 from crowdppl.data.structured import Several
 from crowdppl.data.timestamps import Dates, durations, times
 from crowdppl.data.truths import KnownTruths, TruthColumn, known_truths, truth_codes
@@ -97,7 +99,7 @@ def encode_columns(
     for sentence in naming.notes:
         _note(notes, sentence)
     columns[2], known = naming.apply(columns[2]), known._replace(label=naming.apply(known.label)).without_blanks()
-    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing)
+    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
     if source_rows is not None:
         labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
     explicit = labels_declared is not None
@@ -171,7 +173,7 @@ def _all_declared(names: Array, declared: Any) -> bool:
 
 
 def _drop_unlabelled(
-    columns: list[Coded], where: str, notes: list[str], nothing: Mapping[str, int]
+    columns: list[Coded], where: str, notes: list[str], nothing: Mapping[str, int], named: Iterable[str]
 ) -> tuple[list[Coded], Array | None]:
     """Drop rows without a label; return the columns and the rows kept, ``None`` for all."""
     unlabelled = columns[2].missing
@@ -182,7 +184,9 @@ def _drop_unlabelled(
     rows, dropped = np.flatnonzero(~unlabelled), np.flatnonzero(unlabelled)
     total = len(unlabelled)
     words = ", ".join(f"{count:,} {word!r}" for word, count in nothing.items())
-    advice = f"; among them {words}; keep_missing=True takes such words for classes" if words else ""
+    advice = f"; among them {words}" if words else ""
+    if not {folded(word) for word in nothing} <= {folded(word) for word in named}:
+        advice += "; keep_missing=True takes such words for classes"
     _note(notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)}){advice}")
     return [column.take(rows) for column in columns], rows
 
@@ -206,6 +210,13 @@ def check_names(identifiers: Array, role: str, source: str, notes: list[str]) ->
             notes,
             f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
             f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
+        )
+    numbers = same_numbers(identifiers) if role != "label" else []
+    if numbers:
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(numbers))} in leading zeros or decimals only: {paired_names(numbers, 2)}. Each is "
+            f"treated as a different {role}; write them alike if they are the same",
         )
     shortened = scientific(identifiers) if role != "label" else []
     if shortened:

@@ -16,6 +16,8 @@ Array = npt.NDArray[Any]
 
 # From this number of names on, a fast test for duplicates precedes the exact one.
 _MANY = 20_000
+# A whole number, its leading zeros and its decimals of zeros apart.
+_PLAIN = re.compile(r"0*(\d+?)(?:\.0*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 
 
@@ -90,6 +92,22 @@ def padded_numbers(names: Array) -> list[tuple[str, str]]:
         return []
     first = {name: name for name in names.tolist() if (name[:1] != "0" or len(name) == 1) and name.isdecimal()}
     return [(name, earlier) for name in padded if (earlier := first.setdefault(name.lstrip("0") or "0", name)) != name]
+
+
+def same_numbers(names: Array) -> list[tuple[str, str]]:
+    """Return pairs of a string identifier and an earlier one that differ in leading zeros or in decimals of zeros: 1, 01, 1.0."""
+    if names.dtype != object:
+        return []
+    # Fast path: most tables have no such names.
+    if not any(name[:1] == "0" or name[-2:] == ".0" or name[-1:] == "." for name in names.tolist()):
+        return []
+    first: dict[str, str] = {}
+    out = []
+    for name in names.tolist():
+        matching = _PLAIN.fullmatch(name)
+        if matching and (earlier := first.setdefault(matching[1], name)) != name:
+            out.append((name, earlier))
+    return out
 
 
 def lookalikes(names: Array) -> list[str]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.identifiers import Coded
-from crowdppl.data.missing_words import words_for_nothing
+from crowdppl.data.missing_words import codes_for_nothing, words_for_nothing
 from crowdppl.data.spellings import KEYS, NearDuplicate, alike, folded, near_duplicates, used_apart, visible
 from crowdppl.errors import DataError, listed, suggestion
 
@@ -99,6 +99,12 @@ def named(columns: Sequence[Coded], known: Coded, declared: Any, choices: LabelC
     label = columns[2]
     written = list(dict.fromkeys([*label.names.tolist(), *known.names.tolist()]))
     out = Named()
+    codes = [] if choices.missing or choices.map or declared is not None else codes_for_nothing(written)
+    if codes:
+        out.unclear.append(
+            f"{where}: {listed(codes, 3)} taken for a class, though surveys write this for no answer; if so, add "
+            f"missing={codes[0]!r}"
+        )
     text = all(isinstance(name, str) for name in written)
     if not text and not choices.map and not choices.missing:
         return out

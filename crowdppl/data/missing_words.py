@@ -17,9 +17,11 @@ _WORDS = (
     "null NULL Null <null> (null) [null] nan NaN NAN -nan -NaN NaT <NA> #N/A #NA N/A n/a N/a \\N undefined 1.#IND 1.#QNAN "
     "#NULL! #VALUE! #REF! #DIV/0! #NAME? #NUM! <none> <nil> (blank)"
 )
-PROGRAMS = frozenset(_WORDS.split(" ")) | {"", "#N/A N/A"}
+PROGRAMS = frozenset(_WORDS.split(" ")) | {"", "''", "#N/A N/A"}
 # Marks that people enter for nothing; classes where other labels are marks, too.
 MARKS = frozenset(("-", "--", "---", ".", "..", "...", "?", "??", "???", "/", "_", "*"))
+# Codes of statistics programs and surveys for a missing value.
+_CODE = re.compile(r"-(7|8|9){2,4}|-9")
 # Words that may be either, and are kept as classes, with a note.
 EITHER = frozenset(
     (
@@ -34,6 +36,13 @@ EITHER = frozenset(
         "no answer",
         "not available",
         "not applicable",
+        "n.a.",
+        "k.a.",
+        "skip",
+        "skipped",
+        "prefer not to say",
+        "prefer not to answer",
+        "tbd",
     )
 )
 
@@ -80,6 +89,13 @@ def words_for_nothing(
         else:
             dropped.add(name)
     return dropped, kept
+
+
+def codes_for_nothing(names: Iterable[object]) -> list[str]:
+    """Return the labels that surveys write for no answer, such as -99, where no other label is a negative number."""
+    texts = [str(name).strip() for name in names]
+    codes = sorted(text for text in texts if _CODE.fullmatch(text))
+    return codes if codes and not any(re.match(r"-[.\d]", text) for text in texts if text not in codes) else []
 
 
 def is_for_nothing(text: str) -> bool:

@@ -22,7 +22,7 @@ from crowdppl.data.frames import maybe_pandas
 from crowdppl.data.identifiers import as_objects
 from crowdppl.data.layouts import NO_COVARIATES, NO_SEQUENCES, AnnotationLayouts
 from crowdppl.data.spellings import KEYS, alike
-from crowdppl.data.structured import EMPTY, SEPARATOR, protected, restored
+from crowdppl.data.structured import EMPTY, SEPARATOR, protected, refuse_vectors, restored
 from crowdppl.errors import DataError, OptionError, listed
 
 Data = TypeVar("Data", bound=AnnotationLayouts)
@@ -57,6 +57,12 @@ def as_texts(column: pd.Series[Any], where: str) -> tuple[pd.Series[Any], list[s
     missing.
     """
     cells = _objects(column).tolist()
+    first: dict[str, int] = {}
+    for n, cell in enumerate(cells):
+        if is_structured(cell) or isinstance(cell, str):
+            first.setdefault(str(cell), n)
+    rows = list(first.values())
+    refuse_vectors([parsed(cells[row]) for row in rows], lambda n: f"{where}, row {rows[n] + 1}")
     texts = [_text(cell) for cell in cells]
     empty = [text == "" or text == EMPTY for text in texts]
     blank = sum(text is None for text in texts)

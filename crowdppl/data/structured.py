@@ -28,6 +28,8 @@ _ALWAYS = SEPARATORS[:3]
 # What stands for separators within a label, while sets are joined to text: characters for private use.
 _PROTECTED = {ord(separator): chr(0xE000 + n) for n, separator in enumerate(SEPARATORS)}
 _RESTORED = {ord(own): chr(separator) for separator, own in _PROTECTED.items()}
+# By how much rounded probabilities may not sum to one.
+_ROUNDED = 0.02
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 _NUMBER = re.compile(r"-?[0-9]+([.,][0-9]+)?")
 
@@ -62,6 +64,7 @@ def single_labels(
     several = "join" if as_sets else several
     values = [parsed(name) for name in names]
     written = [n for n, value in enumerate(values) if is_structured(value) or value is not names[n]]
+    refuse_vectors(values, locate)
     notes: list[str] = []
     if several == "refuse" and written and all(isinstance(names[n], str) and _is_interval(values[n]) for n in written):
         notes.append(
@@ -158,6 +161,31 @@ def _is_interval(value: Any) -> bool:
     if not isinstance(value, list) or len(value) != 2:
         return False
     return all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in value) and value[0] < value[1]
+
+
+def refuse_vectors(values: Sequence[Any], locate: Callable[[int], str]) -> None:
+    """Refuse a column of which all lists have a number for each class: as sets they would all have the labels 0 and 1.
+
+    Args:
+        values: distinct values, see :func:`crowdppl.data.cells.parsed`.
+        locate: returns where a value occurs, by its position.
+
+    Raises:
+        DataError: for lists of one length with numbers from 0 to 1, of which two or more sum to one or each has three or more.
+    """
+    at = [n for n, value in enumerate(values) if is_structured(value)]
+    lists = [values[n] for n in at if isinstance(values[n], list)]
+    if not at or len(lists) < len(at) or len({len(one) for one in lists}) > 1 or len(lists[0]) < 2:
+        return
+    if not all(isinstance(part, (int, float)) and 0 <= part <= 1 for one in lists for part in one):
+        return
+    fractions = not all(float(part).is_integer() for part in lists[0])
+    summing = all(abs(sum(one) - 1) <= _ROUNDED for one in lists)
+    if len(lists[0]) > 2 or (summing and (fractions or len(lists) > 1)):
+        raise DataError(
+            f"{locate(at[0])}: {_short(values[at[0]])} has a number for each class, such as a probability; write the label, "
+            f"or a column of numbers for each class and name format='soft'"
+        )
 
 
 def _bare(label: str) -> str:

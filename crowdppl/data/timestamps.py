@@ -28,10 +28,15 @@ ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "UT": 0, "WET": 0, "WEST": 1, "CET": 1, "CE
 ZONES |= {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "JST": 9}
 # From this number on, whole numbers are seconds since 1970, and a thousand times as many are milliseconds, and so on.
 EPOCH = 1e8
+# Days since 1899-12-30, as spreadsheets count them: of 1 January 1970, and of the years 2000 and 2060.
+_SHEET_DAYS, _SHEET = 25_569, (36_526, 58_441)
+# Where the parts of a date stand that is written as digits, and the years that such a date may have.
+_PLACES = {"y": (0, 4), "m": (4, 6), "d": (6, 8), "h": (8, 10), "n": (10, 12), "s": (12, 14)}
+_YEARS = (1990, 2100)
 _UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 
 _CLOCK = r"(?P<h>\d{1,2}):(?P<n>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d{1,12}))?)?(?: ?(?P<p>[AaPp])\.?[Mm]\.?)?"
-_ZONE = r"(?: ?(?P<z>(?:UTC|GMT)?[+-]\d{2}(?::?\d{2})?|[A-Z]{1,5}))?(?: \([^()]*\))?"
+_ZONE = r"(?: ?(?P<z>(?:UTC|GMT)?[+-]\d{2}(?::?\d{2})?|(?:UTC|GMT)[+-]\d|[A-Z]{1,5}))?(?: \([^()]*\))?"
 _TIME = rf"(?:(?:[Tt]|,? )(?:at )?{_CLOCK}{_ZONE})?"
 _DAY, _NAME, _WEEKDAY = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?", r"(?P<m>[A-Za-z]{3,9})\.?", r"(?:[A-Za-z]{3,9}\.?,? )?"
 # Dates that are clear by themselves: year first (also without separators), ISO weeks, and months by name.
@@ -83,7 +88,7 @@ def times(column: pd.Series[Any], where: str, *, dates: Dates | None = None) -> 
     Raises:
         DataError: if a value is neither a number nor a date, or the values cannot all be read alike.
     """
-    codes, texts = _distinct(column)
+    codes, texts = _distinct(_starts(column))
     read = read_times(texts, dates)
     for fault in read.faults:
         chosen = np.isin(codes, fault.at)
@@ -118,7 +123,7 @@ def since_1970(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
 
     Values that cannot be read, or not all alike, are NaN, and a note says how many and why.
     """
-    codes, texts = _distinct(column)
+    codes, texts = _distinct(_starts(column))
     read = read_times(texts, None)
     values = np.append(read.seconds, np.nan)[codes]
     unread = int((np.isnan(values) & (codes >= 0) & ~np.append(_blank(texts), True)[codes]).sum())
@@ -126,6 +131,15 @@ def since_1970(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     if unread:
         notes.append(f"{unread:,} timestamp{'s are' if unread > 1 else ' is'} left out: {read.faults[0].why}")
     return pd.Series(values, index=column.index, name=column.name), notes
+
+
+def _starts(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return periods, such as months, as the times when they start."""
+    if isinstance(column.dtype, pd.PeriodDtype):
+        return column.dt.start_time
+    if column.dtype == object and len(column) and isinstance(column.iloc[0], pd.Period):
+        return column.map(lambda value: value.start_time if isinstance(value, pd.Period) else value)
+    return column
 
 
 def _distinct(column: pd.Series[Any]) -> tuple[Array, pd.Series[Any]]:
@@ -171,7 +185,8 @@ def read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
     numbers: Array = np.where(np.isinf(parsed), np.nan, parsed)
     words = np.flatnonzero(np.isnan(numbers) & ~blank)
     if not len(words):
-        return _epochs(numbers, values)
+        written = _dates_as_numbers(numbers)
+        return _epochs(numbers, values) if written is None else written
     texts = pyarrow.array(values.iloc[words].astype(str).to_numpy(dtype=object), pyarrow.large_string())
     seconds = np.full(len(values), np.nan)
     read = _texts(pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s+", " "), dates)
@@ -189,6 +204,34 @@ def read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
             )
         )
     return Times(seconds, faults, read.notes)
+
+
+def _dates_as_numbers(numbers: Array) -> Times | None:
+    """Return dates written as digits (20240403, 20240403100000) or as days of a spreadsheet (45385.4); ``None`` for others."""
+    given = numbers[~np.isnan(numbers)]
+    if not len(given) or given.min() <= 0:
+        return None
+    whole = bool((given == np.floor(given)).all())
+    length = len(f"{given.max():.0f}")
+    if whole and length in (8, 12, 14) and length == len(f"{given.min():.0f}"):
+        texts = [f"{number:.0f}" for number in given]
+        parts = {name: pyarrow.array([text[a:b] for text in texts]) for name, (a, b) in _PLACES.items() if b <= length}
+        read = _seconds({name: parts.get(name, pyarrow.array([""] * len(texts))) for name in (*_PLACES, "z")})[0]
+        years = given // 10.0 ** (length - 4)
+        if not np.isnan(read).any() and years.min() >= _YEARS[0] and years.max() <= _YEARS[1]:
+            seconds = np.full(len(numbers), np.nan)
+            seconds[~np.isnan(numbers)] = read
+            return Times(seconds, [], [f"numbers such as {texts[0]} are read as dates"])
+    if given.min() < _SHEET[0] or given.max() > _SHEET[1]:
+        return None
+    if whole:
+        note = f"numbers such as {given[0]:.0f} are read as seconds; if they are dates of a spreadsheet, write them as 2024-04-03"
+        return Times(numbers, [], [note])
+    note = (
+        f"numbers such as {given[0]:.10g} are read as dates of a spreadsheet, in days since 1899-12-30; if they are seconds, "
+        f"write them since 1970"
+    )
+    return Times((numbers - _SHEET_DAYS) * 86_400, [], [note])
 
 
 def _epochs(numbers: Array, values: pd.Series[Any]) -> Times:
@@ -329,7 +372,7 @@ def _iso_weeks(year: Array, week: Array, day: Array) -> tuple[Array, Array]:
 
 def _offset(zone: str) -> float:
     """Return seconds from UTC of a time zone as text, NaN if it is unknown."""
-    matching = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})?", zone)
+    matching = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}?):?(\d{2})?", zone)
     if matching:
         return (3_600.0 * int(matching[2]) + 60.0 * int(matching[3] or 0)) * (1 if matching[1] == "+" else -1)
     return 0.0 if zone == "" else 3_600.0 * ZONES.get(zone, np.nan)

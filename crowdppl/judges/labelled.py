@@ -12,6 +12,7 @@ from crowdppl.data.identifier_checks import variants
 from crowdppl.data.identifiers import encode
 from crowdppl.data.spellings import alike, folded
 from crowdppl.errors import DataError, listed, warn
+from crowdppl.judges import replies
 from crowdppl.judges.passing import polarity
 from crowdppl.judges.states import State, classify, normalised, statuses
 from crowdppl.judges.table import Table
@@ -59,6 +60,8 @@ def labelled(
                 f"with score=..."
             )
         column = pd.Series(np.full(len(table.frame), None), dtype=object)
+    elif not isinstance(column.dtype, pd.CategoricalDtype):
+        column = replies.verdicts_in(column, table.where("verdict"), notes)
     if isinstance(column.dtype, pd.CategoricalDtype):
         ordered = bool(column.cat.ordered) if ordered is None else ordered
         if labels is None:
@@ -85,7 +88,7 @@ def labelled(
 
 def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[str]) -> tuple[Codes, Array]:
     """Return labels with spellings of one name as one, the most frequent: not those that a judge uses apart."""
-    groups = alike(names.tolist(), folded) if names.dtype == object else []
+    groups = alike(names.tolist(), replies.bare) if names.dtype == object else []
     if not groups:
         return codes, names
     place = {name: n for n, name in enumerate(names.tolist())}
@@ -95,14 +98,17 @@ def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[s
     for group in groups:
         same = [place[name] for name in group]
         apart = used[used["label"].isin(same)]["judge"].duplicated().any()
-        if apart and not polarity(group[0]):
+        if apart and not polarity(replies.bare(group[0])):
             continue
-        best = max(same, key=lambda n: count[n])
+        # A spelling without marks, and the most frequent one.
+        best = max(same, key=lambda n: (folded(str(names[n])) == replies.bare(str(names[n])), count[n]))
         to[same] = best
         others = [names[n] for n in same if n != best]
         rows = int(count[same].sum() - count[best])
+        marks = "" if len({folded(name) for name in group}) == 1 else " or marks around them"
         notes.append(
-            f"{source}: {rows:,} verdicts {listed(others)} read as {names[best]!r}, which differ in capitals or white space"
+            f"{source}: {rows:,} verdicts {listed(others)} read as {names[best]!r}, which differ in capitals or white "
+            f"space{marks}"
         )
     kept = np.unique(to)
     return np.searchsorted(kept, to)[codes], names[kept]

@@ -13,6 +13,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.encoding import check_names
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import Coded, encode, kind_of, positions, rows_text
 from crowdppl.errors import DataError, listed, suggestion
@@ -273,6 +274,8 @@ class Verdicts:
         notes = criteria.perhaps(table.frame, table.columns, source)
         judges = table.required("judge")
         unit = units(table)
+        for role, named in (("judge", judges.names), ("item", unit.items)):
+            check_names(named, role, source, notes)
         clusters = table.names("cluster")
         # All answers to a question are of one cluster; items without a question are questions of their own.
         asked = np.where(unit.question >= 0, unit.question, len(unit.questions) + np.arange(len(unit.items)))

@@ -200,3 +200,29 @@ def test_missing_sets_are_not_empty_ones():
         pairs(SET_FRAME.assign(label=["x", "y", '{"start": 1}']))
     with pytest.raises(OptionError, match="'none' or 'missing'"):
         pairs(SET_FRAME, blank="x")
+
+
+VECTORS = {
+    "one of two": ["[1, 0]", "[0, 1]"],
+    "one of three": ["[1 0 0]", "[0 1 0]"],
+    "several of three": ["[1, 0, 1]", "[0, 1, 1]"],
+    "probabilities": ["[0.1, 0.9]", "[0.2, 0.8]"],
+}
+
+
+@pytest.mark.parametrize("several", ["refuse", "join", "sets"])
+@pytest.mark.parametrize("given", VECTORS.values(), ids=VECTORS)
+def test_a_number_for_each_class_is_no_set_of_labels(given, several):
+    with pytest.raises(DataError, match=r"row.* 1.*has a number for each class"):
+        annotations([*given, *given], several=several)
+
+
+def test_lists_of_other_numbers_are_sets_and_ranges():
+    assert annotations(["[0, 10]", "[10, 20]"]).labels.tolist() == ["[0, 10]", "[10, 20]"]
+    assert annotations(["[1, 2]", "[2]", "[1]", "[2]"], several="join").labels.tolist() == ["1", "1;2", "2"]
+    assert annotations(["[0]", "[1]"]).labels.tolist() == [0, 1]
+
+
+def test_a_label_with_its_probability_is_no_class():
+    with pytest.raises(DataError, match="a label with a number, such as its probability"):
+        annotations(["('cat', 0.9)", "('dog', 0.8)"])

@@ -111,3 +111,35 @@ def test_exports_are_not_refused():
     seconds, notes = since_1970(pd.Series(["13.04.2024", "04.13.2024"]))
     assert seconds.isna().all()
     assert "2 timestamps are left out: '13.04.2024' has the day first" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "read", "note"),
+    [
+        ([20240403, 20240501], ["04-03 00:00", "05-01 00:00"], "numbers such as 20240403 are read as dates"),
+        (["20240403103000", "20240501000000"], ["04-03 10:30", "05-01 00:00"], "are read as dates"),
+        ([45385.4375, 45386.5], ["04-03 10:30", "04-04 12:00"], "are read as dates of a spreadsheet"),
+    ],
+)
+def test_dates_written_as_numbers(values, read, note):
+    got, notes = days(*values)
+    assert got == read
+    assert note in notes[0]
+
+
+def test_numbers_that_are_no_dates_stay_seconds():
+    for values in ([20241399, 20240403], [1, 2], [0.5, 45385.5], [100.5, 90_000.5]):
+        assert times(pd.Series(values), "x")[0].tolist() == values
+    seconds, notes = times(pd.Series([45385, 45386]), "x")
+    assert seconds.tolist() == [45385, 45386]
+    assert "if they are dates of a spreadsheet, write them as" in notes[0]
+
+
+def test_periods_are_read_as_their_start():
+    months = pd.period_range("2024-04", periods=2, freq="M")
+    for column in (pd.Series(months), pd.Series([*months], dtype=object)):
+        seconds, _ = times(column, "x")
+        assert pd.to_datetime(pd.Series(seconds), unit="s").dt.strftime("%Y-%m-%d").tolist() == [
+            "2024-04-01",
+            "2024-05-01",
+        ]

@@ -260,3 +260,93 @@ def test_answers_that_are_not_clear():
     twice = pd.concat([frame.head(2), pd.DataFrame([("a / answer 1", "j", 1, "pass")], columns=frame.columns)])
     with pytest.raises(DataError, match="is the name of two items"):
         judges.Verdicts.from_frame(twice)
+
+
+def _deepeval(outputs):
+    data = [{"name": "C", "success": n % 2 == 0, "score": 1.0, "evaluationModel": "m"} for n in range(len(outputs))]
+    cases = zip(outputs, data, strict=True)
+    return {
+        "testCases": [
+            {"name": f"t{n}", "input": "q", "actualOutput": o, "metricsData": [d]} for n, (o, d) in enumerate(cases)
+        ]
+    }
+
+
+def _harness(outputs):
+    return "\n".join(
+        json.dumps(
+            {"doc_id": n, "resps": [[o]], "filtered_resps": [o], "filter": "none", "metrics": ["acc"], "acc": float(n)}
+        )
+        for n, o in enumerate(outputs)
+    )
+
+
+def _openai(run):
+    events = [
+        {"run_id": run, "sample_id": f"s{n}", "type": "match", "data": {"correct": n == 0}, "created_at": "2024-01-01"}
+        for n in range(2)
+    ]
+    return "\n".join(map(json.dumps, [{"spec": {"completion_fns": ["m"], "eval_name": "e", "run_id": run}}, *events]))
+
+
+def _inspect(run):
+    samples = [{"id": n, "epoch": 1, "scores": {"s": {"value": "CI"[n]}}} for n in range(2)]
+    spec = {"run_id": run, "task": "t", "model": "m", "scorers": [{"name": "s"}]}
+    return {"version": 2, "status": "success", "eval": spec, "plan": {}, "samples": samples}
+
+
+RUNS = {
+    "deepeval": ("json", _deepeval(["a", "b"]), _deepeval(["a", "c"]), 3),
+    "lm-eval": ("jsonl", _harness(["a", "b"]), _harness(["c", "d"]), 4),
+    "lm-eval again": ("jsonl", _harness(["a", "b"]), _harness(["a", "b"]), 2),
+    "openai-evals": ("jsonl", _openai("r1"), _openai("r2"), 4),
+    "inspect": ("json", _inspect("r1"), _inspect("r2"), 4),
+    "inspect scored again": ("json", _inspect("r1"), _inspect("r1"), 2),
+}
+
+
+@pytest.mark.parametrize(("ending", "first", "second", "items"), RUNS.values(), ids=RUNS)
+def test_other_outputs_in_another_file_of_a_folder_are_other_answers(ending, first, second, items, tmp_path):
+    for name, document in (("one", first), ("two", second)):
+        text = document if isinstance(document, str) else json.dumps(document)
+        (tmp_path / f"{name}.{ending}").write_text(text)
+    assert len(judges.read(tmp_path).items) == items
+
+
+def _rubrics(*tests):
+    """Results of tests, each with the values of its rubrics and whether they pass."""
+
+    def of(value, passed):
+        return {"pass": passed, "score": 1, "reason": "r", "assertion": {"type": "llm-rubric", "value": value}}
+
+    results = [
+        {
+            "vars": {"q": q},
+            "provider": "x",
+            "response": {"output": q},
+            "gradingResult": {"componentResults": [of(*one) for one in asked]},
+        }
+        for q, asked in tests
+    ]
+    return {"results": {"results": results}}
+
+
+def test_rubrics_in_another_order_are_the_same_judges(tmp_path):
+    kind, right = ("kind", True), ("right", False)
+    put(tmp_path, _rubrics(("a", [kind, right]), ("b", [right, kind]), ("c", [kind, right])))
+    frame = judges.read(tmp_path / "x.json").to_frame()
+    assert frame.groupby("judge")["verdict"].agg(set).tolist() == [{True}, {False}]
+
+
+def test_rubrics_of_tests_with_the_same_input_are_different_judges(tmp_path):
+    put(tmp_path, _rubrics(("a", [("kind", True)]), ("a", [("right", False)]), ("b", [("short", True)])))
+    verdicts = judges.read(tmp_path / "x.json")
+    assert verdicts.judges.tolist() == ["llm-rubric", "llm-rubric 2"]
+    assert not verdicts.to_frame().duplicated(["item", "judge"]).any()
+
+
+def test_scores_of_people_alone_are_named(tmp_path):
+    score = {"name": "c", "value": 1, "source": "ANNOTATION", "traceId": "t", "dataType": "NUMERIC"}
+    put(tmp_path, {"data": [score, score | {"traceId": "u"}]})
+    with pytest.raises(DataError, match="its 2 verdicts are of people, none of a judge"):
+        judges.read(tmp_path / "x.json")

@@ -597,3 +597,41 @@ def test_look_alikes_are_one_verdict():
     rows = [(0, "j", "pass"), (1, "j", "pa\u200bss"), (2, "j", "fail"), (3, "k", "\uff46ail")]
     verdicts = Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "verdict"]))
     assert verdicts.labels.tolist() == ["fail", "pass"]
+
+
+def said(*verdicts, judge="m"):
+    return pd.DataFrame({"item": range(len(verdicts)), "judge": judge, "verdict": list(verdicts)})
+
+
+def test_replies_in_json_are_their_verdicts():
+    replies = (
+        '{"verdict": "pass", "reason": "x"}',
+        '```json\n{"reason": "y", "grade": "fail"}\n```',
+        "pass",
+        {"label": ["fail"]},
+    )
+    verdicts = Verdicts.from_frame(said(*replies))
+    assert [verdicts.labels[code] for code in verdicts.label] == ["pass", "fail", "pass", "fail"]
+    assert any("3 different replies in JSON are read as verdicts" in note for note in verdicts.notes)
+    assert Verdicts.from_frame(said('{"score": 3}', '{"score": 4}')).labels.tolist() == [3, 4]
+    with pytest.raises(DataError, match=r"column 'verdict', row 2: .* is a list or object without a verdict"):
+        Verdicts.from_frame(said("pass", '{"reason": "pass"}'))
+
+
+def test_verdicts_that_differ_in_marks_are_one():
+    verdicts = Verdicts.from_frame(said("**Pass**", "pass", "Verdict: fail", "fail", "Fail.", "[[pass]]"))
+    assert [verdicts.labels[code] for code in verdicts.label] == ["pass", "pass", "fail", "fail", "fail", "pass"]
+    assert any("white space or marks around them" in note for note in verdicts.notes)
+
+
+def test_marks_that_a_judge_uses_apart_are_kept():
+    grades = said("C", "C.", "B", "[[A]]")
+    assert len(Verdicts.from_frame(grades).labels) == 4
+    assert sorted(Verdicts.from_frame(said("[[A]]", "[[B]]")).labels.tolist()) == ["[[A]]", "[[B]]"]
+
+
+@pytest.mark.parametrize("other", ["GPT-4o", "gpt-4o ", "gpt\u20114o"])
+def test_names_of_judges_that_look_alike_have_a_warning(other):
+    with pytest.warns(CrowdpplWarning, match="judge name differs from another"):
+        verdicts = Verdicts.from_frame(pd.concat([said("p", "f", judge="gpt-4o"), said("p", "f", judge=other)]))
+    assert len(verdicts.judges) == 2

@@ -61,5 +61,5 @@ def aggregate_command(
     if truth is not None:
         accuracy, items = result.accuracy(truth)
         console.print(f"Accuracy: {accuracy:.1%} of {items:,} items of known truth; tied classes count in part.")
-    display.show_notes([*data.notes, *notes])
+    display.show_notes(list(dict.fromkeys([*data.notes, *notes])))
     console.print(f"Wrote {escape(str(out))} with {len(table):,} rows.")

@@ -17,7 +17,7 @@ import pyarrow
 
 from crowdppl.data.columns import WORKER_COLUMNS
 from crowdppl.data.readers.brat import STANDOFF, TEXT
-from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS
+from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, decompressed
 from crowdppl.data.readers.records import Records, uniform
 from crowdppl.data.readers.source import ENDINGS, SourceFile, stem
 from crowdppl.data.readers.streams import local, source_name
@@ -28,8 +28,15 @@ from crowdppl.files import digests
 MOST = 200_000
 # Notes of single files that are shown.
 _MOST_NOTES = 12
+# A larger file is not blank; and the bytes of blank ones, with byte-order marks.
+_SMALL, _BLANKS = 2**12, b" \t\r\n\0\xef\xbb\xbf\xff\xfe"
 # Bytes copied at a time.
 _BLOCK = 2**20
+# Names of texts about data, which are no data, and of files that programs keep beside an open one.
+_ABOUT = re.compile(
+    r"(readme|read_me|licen[cs]e|copying|changelog|notice|citation|authors|contributing)\b.*\.txt(\.\w+)?", re.I
+)
+_LOCKS = ("~$", ".~lock")
 # Members by which office documents, which are archives too, are recognised.
 _DOCUMENTS = ("[Content_Types].xml", "mimetype")
 
@@ -69,6 +76,8 @@ def _is_archive(path: Path) -> bool:
 def _is_data(within: PurePath, known: Sequence[str] = ENDINGS) -> bool:
     """Return whether a member may hold annotations, by its ending; hidden files do not."""
     if any(part.startswith((".", "__MACOSX")) and part != ".." for part in within.parts):
+        return False
+    if within.name.startswith(_LOCKS) or (_ABOUT.fullmatch(within.name) and STANDOFF not in known):
         return False
     endings = [ending.lower() for ending in within.suffixes]
     while endings and endings[-1] in COMPRESSED:
@@ -154,6 +163,34 @@ def _named(files: Sequence[tuple[Path, PurePath]], source: str, limit: int) -> l
         if len(stems) == 1 and len(files) > 1 and len(within.parts) > 1:
             file.stem = within.parts[-2]
     return out
+
+
+def with_content(files: list[SourceFile], source: str) -> tuple[list[SourceFile], list[str]]:
+    """Return the files that are not blank, all if there is one or none is, and a note on the others.
+
+    Standoff files may be blank.
+    """
+    if len(files) < 2 or any(file.suffix == STANDOFF for file in files):
+        return files, []
+    blank = [file for file in files if file.path.stat().st_size < _SMALL and not beginning_of(file).strip(_BLANKS)]
+    if not blank or len(blank) == len(files):
+        return files, []
+    return [file for file in files if file not in blank], [left_out(blank, source, "blank")]
+
+
+def beginning_of(file: SourceFile) -> bytes:
+    """Return the first bytes of a file, decompressed; some bytes that are not blank where they cannot be read."""
+    try:
+        with decompressed(file.path) as stream:
+            return stream.read(_SMALL)
+    except READ_ERRORS:
+        return b"?"  # reported when it is read
+
+
+def left_out(files: Sequence[SourceFile], source: str, why: str) -> str:
+    """Return the note on files that are left out."""
+    names = listed([file.name.removeprefix(f"{source}: ") for file in files], 5)
+    return f"{source}: {len(files):,} {'file is' if len(files) == 1 else 'files are'} {why} and left out: {names}"
 
 
 def merged(parts: Sequence[Records], files: Sequence[SourceFile], source: str, *, tables: bool) -> Records:

@@ -84,6 +84,24 @@ _XML: tuple[tuple[str, str], ...] = (
 )
 
 
+# By the beginning of a text: what it is, and what to do instead.
+_TEXTS: tuple[tuple[bytes, str], ...] = (
+    (
+        b"#FORMAT=WebAnno TSV",
+        "a document of INCEpTION or WebAnno, the annotations of one person, and not read: write a table with the columns "
+        "task, worker and label from the documents of all annotators",
+    ),
+    (
+        b"version https://git-lfs.github.com/spec",
+        "a pointer of Git LFS, not the file that it stands for: fetch it with git lfs pull",
+    ),
+    (b"%YAML", f"YAML, which is not read; {_EXPORT}"),
+    (b"---\n", f"YAML or text with such a header, which is not read; {_EXPORT}"),
+    (b"- task:", f"YAML, which is not read; {_EXPORT}"),
+    (b"- id:", f"YAML, which is not read; {_EXPORT}"),
+)
+
+
 def other_kind(start: bytes, path: Path) -> str | None:
     """Return what a file is and what to do instead, ``None`` if it may be a table or JSON.
 
@@ -95,6 +113,10 @@ def other_kind(start: bytes, path: Path) -> str | None:
         # A signature of letters may begin a text; the files that it stands for contain zero bytes.
         if start.startswith(signature, offset) and (b"\0" in start or not signature.isalnum()):
             return kind if ";" in kind else f"{kind}, not a table; {_EXPORT}"
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n")
+    named = next((kind for beginning, kind in _TEXTS if text.startswith(beginning)), None)
+    if named is not None:
+        return named
     if _PICKLE.match(start):
         return f"a pickle of Python, which can run any code and is never opened; {_DATA_FRAME}"
     if start.startswith(_OLD_OFFICE):

@@ -23,7 +23,7 @@ from crowdppl.data.readers import (
     zooniverse,
 )
 from crowdppl.data.readers.opening import LIMIT, within_memory
-from crowdppl.data.readers.records import Choices, Records
+from crowdppl.data.readers.records import Choices, NothingError, Records
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import source_name
@@ -59,7 +59,7 @@ FORMATS = {
         zooniverse.zooniverse, "Zooniverse's export of classifications (CSV)", table=zooniverse.is_zooniverse
     ),
     "forms": Format(
-        forms.forms, "Google Forms or Microsoft Forms (CSV), a question for each item", table=forms.is_forms
+        forms.forms, "Google Forms, Microsoft Forms or a survey (CSV), a question for each item", table=forms.is_forms
     ),
     "label-studio-csv": Format(
         platforms.label_studio_table, "Label Studio's CSV", table=platforms.is_label_studio_table
@@ -103,7 +103,7 @@ def sniff(path: str | Path, limit: int = LIMIT) -> str:
         FileError: for JSON in an unknown format, or a file without data.
     """
     with bundles.sources(path, limit) as files:
-        return _format(files, source_name(path))
+        return _format(bundles.with_content(files, source_name(path))[0], source_name(path))
 
 
 def _format(files: list[SourceFile], source: str) -> str:
@@ -156,12 +156,33 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
         raise OptionError(f"no format {format!r}{suggestion(format, FORMATS)}; use one of {listed(FORMATS, 20)}")
     choices = Choices() if choices is None else choices
     with bundles.sources(path, limit) as files, within_memory(source_name(path)):
+        files, blank = bundles.with_content(files, source_name(path))
         name = _format(files, source_name(path)) if format is None else format
         whole = FORMATS[name].whole if name in FORMATS else None
         if whole is not None:
             return _read_whole(whole, name, files, choices, source_name(path))
-        parts = [_read(file, name, choices) for file in files]
-        return bundles.merged(parts, files, source_name(path), tables=name == LONG)
+        parts, files, empty = _parts(files, name, choices, source_name(path))
+        records = bundles.merged(parts, files, source_name(path), tables=name == LONG)
+        records.notes[:] = [*blank, *empty, *records.notes]
+        return records
+
+
+def _parts(
+    files: list[SourceFile], name: str, choices: Choices, source: str
+) -> tuple[list[Records], list[SourceFile], list[str]]:
+    """Return what each file contains, the files, and a note on those without an annotation, such as of people who gave none."""
+    parts, kept, empty = [], [], []
+    reason: NothingError | None = None
+    for file in files:
+        try:
+            parts.append(_read(file, name, choices))
+            kept.append(file)
+        except NothingError as error:
+            reason = error if reason is None else reason
+            empty.append(file)
+    if reason is not None and not parts:
+        raise reason
+    return parts, kept, [bundles.left_out(empty, source, "without an annotation")] if empty else []
 
 
 def _read_whole(

@@ -1,4 +1,4 @@
-"""Google Forms and Microsoft Forms: a row for each respondent, a column for each item."""
+"""Google Forms, Microsoft Forms, Qualtrics, SurveyMonkey: a row for each respondent, a column for each item."""
 
 from __future__ import annotations
 
@@ -35,18 +35,53 @@ TIMES = frozenset(
     )
 )
 # Columns that name the respondent, the most readable first.
-PEOPLE = ("email address", "username", "e-mail-adresse", "email", "e-mail", "adresse e-mail", "name", "your name", "id")
+PEOPLE = (
+    *("email address", "username", "e-mail-adresse", "email", "e-mail", "adresse e-mail", "name", "your name"),
+    *("recipientemail", "prolific_pid", "prolific id", "workerid", "responseid", "respondent id", "id"),
+)
+# What Qualtrics and SurveyMonkey write of a respondent, beside the answers; and the columns that show which of them it is.
+SURVEYS = frozenset(
+    (
+        *(
+            "startdate",
+            "enddate",
+            "status",
+            "ipaddress",
+            "progress",
+            "duration (in seconds)",
+            "finished",
+            "recordeddate",
+        ),
+        *("recipientlastname", "recipientfirstname", "externalreference", "externaldatareference", "locationlatitude"),
+        *("locationlongitude", "distributionchannel", "userlanguage", "q_recaptchascore", "collector id", "start date"),
+        *("end date", "date created", "date modified", "ip address", "first name", "last name", "custom data 1"),
+    )
+)
+_SURVEY = (("responseid", "startdate"), ("respondent id", "collector id"))
+# In the second line of SurveyMonkey: what kind of answer a column has.
+_KINDS = frozenset(("response", "open-ended response"))
 # Other columns that are no items.
 OTHERS = frozenset(
-    (*TIMES, *PEOPLE, "score", "completion time", "last modified time", "fertigstellungszeit", "points", "feedback")
+    (
+        *TIMES,
+        *PEOPLE,
+        *SURVEYS,
+        "score",
+        "completion time",
+        "last modified time",
+        "fertigstellungszeit",
+        "points",
+        "feedback",
+    )
 )
 
 
 def is_forms(file: SourceFile) -> bool:
-    """Recognise a first column of times, no columns of workers and labels, and several others."""
+    """Recognise a first column of times, or the columns of a survey, no columns of workers and labels, and several others."""
     names = [name.lower() for name in file.columns]
     known = {*WORKER_COLUMNS, *LABEL_COLUMNS}
     timed = bool(names) and (names[0] in TIMES or (names[0] == "id" and "start time" in names[:3]))
+    timed |= any(set(shown) <= set(names) for shown in _SURVEY)
     return timed and known.isdisjoint(names) and len([name for name in names if name not in OTHERS]) > 1
 
 
@@ -58,6 +93,9 @@ def forms(file: SourceFile, choices: Choices) -> Records:
     """
     # Questions about pictures often have one title.
     table, records = rows_of(file, numbered(list(map(str, file.table.columns))))
+    rows = Rows(file.name, choices)
+    kept = _answered(records, rows)
+    table, records = table.iloc[kept].reset_index(drop=True), [records[n] for n in kept]
     columns = {name: [row[name] for row in records] for name in table.columns}
     asked = [name for name in columns if name.lower() not in OTHERS]
     items, others = _items({name: columns[name] for name in asked})
@@ -68,22 +106,42 @@ def forms(file: SourceFile, choices: Choices) -> Records:
         )
     who = [name for wanted in PEOPLE for name in columns if name.lower() == wanted]
     worker = next((name for name in who if not any(map(absent, columns[name]))), None)
-    time = next((name for name in columns if name.lower() in TIMES), None)
-    rows = Rows(file.name, choices)
+    time = next((name for name in columns if name.lower() in (*TIMES, "startdate", "start date")), None)
     if worker is None:
         rows.note("no address or name of the respondents: each row is a worker")
     for item in items:
         for n, row in enumerate(records):
-            name = f"respondent {n + 1}" if worker is None else row[worker]
+            name = f"respondent {kept[n] + 1}" if worker is None else row[worker]
             if absent(row[item]):
                 rows.drop("without a label")
             else:
-                rows.add(item, name, row[item], None if time is None else row[time], where=f"row {n + 1}", record=n)
+                rows.add(
+                    item, name, row[item], None if time is None else row[time], where=f"row {kept[n] + 1}", record=n
+                )
     rows.note(f"{len(items):,} columns are items, such as {listed(items, 2)}")
     if others:
         rows.note(f"columns that are not items: {listed(others, 6)}")
-    kept = table[[name for name in table.columns if name not in items]]
-    return rows.finish("a form", kept)
+    return rows.finish("a form", table[[name for name in table.columns if name not in items]])
+
+
+def _answered(records: list[dict[str, Any]], rows: Rows) -> list[int]:
+    """Return the rows with answers: below the further lines of a header, and no previews of the survey's author."""
+    lines = next((n + 1 for n, row in reversed(list(enumerate(records[:2]))) if _is_header(row)), 0)
+    rows.note("{} lines below the header that describe the questions are left out", lines)
+    kept = [n for n in range(lines, len(records)) if str(records[n].get("Status")) != "Survey Preview"]
+    rows.note("{} previews of the survey are left out", len(records) - lines - len(kept))
+    return kept
+
+
+def _is_header(row: dict[str, Any]) -> bool:
+    """Recognise the line of identifiers of Qualtrics, and that of the kinds of answers of SurveyMonkey."""
+    cells = [str(cell).strip() for cell in row.values() if not absent(cell)]
+    return any(cell.startswith('{"ImportId"') for cell in cells) or (
+        bool(cells)
+        and "Respondent ID" in row
+        and absent(row["Respondent ID"])
+        and any(cell.lower() in _KINDS for cell in cells)
+    )
 
 
 def numbered(names: list[str]) -> list[str]:

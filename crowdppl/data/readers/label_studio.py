@@ -53,11 +53,11 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
         return _spans(file, choose(marked, choices, file.name))
     question = choose(list(questions), choices, file.name, _no_classes(others, parts))
     tasks = items_of(file.records, ("id",), file.name, "task", within=file.within)
-    rows = Rows(file.name, choices)
+    rows, named = Rows(file.name, choices), people_by_number(file)
     for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
         where = f"task {n + 1}"
         for annotation in annotations_of(task, file, n + 1):
-            worker = annotation.get("completed_by")
+            worker = person(annotation.get("completed_by"), named)
             if annotation.get("was_cancelled"):
                 rows.skip(key, worker, "that were cancelled (skipped)", where=where, record=n)
                 continue
@@ -79,6 +79,21 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
                 rows.add(key, worker, labels, created, seconds, where=where, record=n)
     table = flat(file.records, ("data", "meta"))
     return rows.finish("Label Studio", table, [name for name in table.columns if name.startswith("data.")], "id")
+
+
+def people_by_number(file: SourceFile) -> dict[str, Any]:
+    """Return the people that some annotations describe, by their number, which is all that others state."""
+    described = (
+        annotation.get("completed_by")
+        for n, task in enumerate(file.records, 1)
+        for annotation in annotations_of(task, file, n)
+    )
+    return {str(one["id"]): one for one in described if isinstance(one, dict) and not absent(one.get("id"))}
+
+
+def person(completed_by: Any, named: dict[str, Any]) -> Any:
+    """Return who completed an annotation, as described elsewhere in the file if only a number is stated."""
+    return completed_by if isinstance(completed_by, dict) else named.get(str(completed_by), completed_by)
 
 
 def is_span(result: dict[str, Any]) -> bool:
@@ -103,7 +118,7 @@ def _marked(file: SourceFile) -> list[str]:
 
 def _spans(file: SourceFile, control: str | None) -> Records:
     """Read the spans that were marked by a control."""
-    rows = SpanRows(file.name)
+    rows, named = SpanRows(file.name), people_by_number(file)
     tasks, name = items_of(file.records, ("id",), file.name, "task", within=file.within), text_key(file)
     for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
         where, text = f"task {n + 1}", (task.get("data") or {}).get(name)
@@ -120,7 +135,7 @@ def _spans(file: SourceFile, control: str | None) -> Records:
             rows.leave("further types of a span", sum(len(one["labels"][1:]) for one in values))
             rows.leave("spans without a type", sum(not one["labels"] for one in values))
             rows.leave("labels of regions, other regions and relations", len(results) - len(values))
-            rows.add(key, annotation.get("completed_by"), text, spans, where)
+            rows.add(key, person(annotation.get("completed_by"), named), text, spans, where)
     return rows.finish("Label Studio")
 
 

@@ -16,6 +16,10 @@ SKIPPED = "(skipped)"
 Skip = Literal["missing", "label"]
 
 
+class NothingError(DataError):
+    """A file of a known format without an annotation: of several, others may have some."""
+
+
 @dataclass(frozen=True)
 class Choices:
     """Choices of the user about an export.
@@ -102,7 +106,7 @@ def choose(questions: Sequence[str], choices: Choices, source: str, otherwise: s
         DataError: if there is none, or several without a choice, or not the chosen one.
     """
     if not questions:
-        raise DataError(f"{source}: {otherwise or 'it contains no answers; export the annotations, too'}")
+        raise NothingError(f"{source}: {otherwise or 'it contains no answers; export the annotations, too'}")
     if choices.question is not None:
         if choices.question not in questions:
             raise DataError(

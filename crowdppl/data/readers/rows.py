@@ -11,7 +11,7 @@ import pandas as pd
 
 from crowdppl.data.cells import absent, is_structured, parsed, people, plain
 from crowdppl.data.identifiers import unstorable
-from crowdppl.data.readers.records import SKIPPED, Choices, Records, uniform
+from crowdppl.data.readers.records import SKIPPED, Choices, NothingError, Records, uniform
 from crowdppl.data.structured import single_labels
 from crowdppl.data.timestamps import since_1970
 from crowdppl.errors import DataError, listed
@@ -205,10 +205,10 @@ class Rows:
         truth = zip((task for task, _, _ in self.known_labels), values[len(labels) :], strict=True)
         return values[: len(labels)], [(task, label) for task, label in truth if label is not None], notes
 
-    def _nothing(self, kind: str) -> DataError:
+    def _nothing(self, kind: str) -> NothingError:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items())
         dropped = f" (left out: {left_out})" if left_out else ""
-        return DataError(f"{self.source}: no annotation in this {kind} export{dropped}; export the annotations, too")
+        return NothingError(f"{self.source}: no annotation in this {kind} export{dropped}; export the annotations, too")
 
 
 def _key(value: Any) -> Any:

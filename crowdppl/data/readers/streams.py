@@ -62,7 +62,7 @@ def source_name(path: str | Path) -> str:
     path = Path(path)
     if str(path) in (STANDARD_INPUT, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
         return "standard input"
-    name = f"pipe {path.name}" if _descriptor(path) else path.name
+    name = f"pipe {path.name}" if _descriptor(path) else path.name or path.resolve().name
     # File names need not be valid text, but results must be.
     return os.fsencode(name).decode("utf-8", "replace")
 

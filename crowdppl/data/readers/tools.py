@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from crowdppl.data.cells import absent
+from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
@@ -93,14 +94,20 @@ def _prodigy_spans(file: SourceFile) -> Records:
 
 
 # Keys under which records name their annotator.
-ANNOTATOR = ("annotator", "user", "username")
+ANNOTATOR = (
+    *("annotator", "user", "username", "worker", "annotators", "workers", "users"),
+    *("annotator_id", "worker_id", "user_id", "annotator_ids", "worker_ids", "user_ids"),
+)
 
 
 def is_doccano(record: dict[str, Any]) -> bool:
-    """Recognise ``id`` with ``label``, ``labels`` or ``entities`` as a list."""
+    """Recognise ``id`` with ``label``, ``labels`` or ``entities`` as a list of labels or spans."""
     if "id" in record and isinstance(record.get("entities"), list) and "text" in record:
         return True
-    return "id" in record and isinstance(record.get("label", record.get("labels")), list) and "answer" not in record
+    labels = record.get("label", record.get("labels"))
+    if "id" not in record or not isinstance(labels, list) or "answer" in record or long_names(record):
+        return False
+    return all("start_offset" in label for label in labels if isinstance(label, dict))
 
 
 def doccano(file: SourceFile, choices: Choices) -> Records:

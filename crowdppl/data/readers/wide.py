@@ -13,7 +13,7 @@ from crowdppl.data.columns import item_column
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
-from crowdppl.data.readers.worker_columns import Cells, Layout, labels_of, layout
+from crowdppl.data.readers.worker_columns import Cells, Layout, before_totals, labels_of, layout
 from crowdppl.errors import DataError, FileError, listed
 
 # Frame attribute: the row of the table that each annotation is in.
@@ -28,6 +28,12 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     """
     table = file.table
     parts = layout(table, file.name, choices.workers)
+    if not parts.workers and (left := [str(table.columns[n]).strip() for n in sorted((*parts.answers, *parts.others))]):
+        raise DataError(
+            f"{file.name}: no column is taken for a worker: {_columns(left)} not, by their names; name those of workers with "
+            f"workers=[...]"
+        )
+    table, totals = _without_totals(table, parts.item, file.name)
     records = _melted(
         table.iloc[:, parts.item],
         [str(table.columns[n]).strip() for n in parts.workers],
@@ -37,7 +43,20 @@ def wide(file: SourceFile, choices: Choices) -> Records:
         choices,
     )
     _keep_others(records, table, parts, file.name)
+    records.notes += totals
     return records
+
+
+def _without_totals(table: pd.DataFrame, item: int, source: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table without rows of sums and means at its end, as spreadsheets have them, and a note on them."""
+    names = table.iloc[:, item].tolist()
+    last = before_totals(names)
+    if last == len(names):
+        return table, []
+    return table.iloc[:last], [
+        f"{source}: {listed(names[last:], 3)} at the end {'is' if last == len(names) - 1 else 'are'} left out, as a row of "
+        f"sums or means; if it is an item, move it up or rename it"
+    ]
 
 
 def _keep_others(records: Records, table: pd.DataFrame, parts: Layout, source: str) -> None:

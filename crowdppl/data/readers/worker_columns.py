@@ -22,15 +22,33 @@ BLANK = ("", "nan", "NaN")
 _NO_LABEL = ("NA", "None", "?")
 # Names of columns with labels that no worker gave, and with what is known of an item.
 _LABELS = re.compile(
-    r"(gold|true|truth|ground_?truth|reference|final|majority|consensus|aggregated?|adjudicated|hard|correct|expert)"
-    r"(_?(vote|label|class|answer|annotation|value|standard))?s?|label|mv|y|y_true|target"
+    r"(gold|true|truth|ground_?truth|reference|final|majority|consensus|aggregated?|adjudicated|hard|correct|expert"
+    r"|resolved|agreed|harmoni[sz]ed|curated|consolidated|mode|median|adjudication|resolution)"
+    r"(_?(vote|label|class|answer|annotation|value|standard|decision|code|score|rating))?s?|label|mv|y|y_true|target"
 )
 _ABOUT_ITEMS = re.compile(
     r"(text|sentence|tweet|comment|content|title|body|document|passage|question|prompt|premise|hypothesis|description|note|remark)"
     r"(_?[ab12]|_?text)?s?|raw_?text|url|uri|link|image|image_?(url|file|path)|file(_?name)?|path|source|split|fold|subset|set"
     r"|lang|language|date|time|timestamp|created(_at)?|updated(_at)?|author|user_?name|(item|task|text|doc|tweet|example|unit)_?id"
     r"|uuid|guid|index|row|unnamed: ?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
+    r"|batch(_?(id|number|no))?|round|iteration|page|line|position|order|priority|mean|average|avg|std|sd|variance|sum|total|count"
+    r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?agree(s|d|ment)?|kappa|status|discussion"
 )
+# Names of rows below the items of a spreadsheet.
+_TOTALS = re.compile(
+    r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?"
+    r"|% ?agreement:?|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?|kappa:?|fleiss'? kappa:?",
+    re.IGNORECASE,
+)
+# What a worker enters beside a label, before or behind the name or the number of the worker; and a label.
+_WHAT = (
+    r"(?:confidence|conf|certainty|sure|comments?|notes?|remarks?|rationale|reason(?:ing)?|justification|explanation|time|timestamp"
+    r"|date|duration|seconds|secs?|start(?:ed)?(?:_at)?|end(?:ed)?(?:_at)?|submitted(?:_at)?|created(?:_at)?|difficulty|flag(?:ged)?"
+    r"|text|spans?|highlights?|email|status|feedback)(?:_?(?:score|level|rating|value|spent|taken|text))?"
+)
+_LABEL = "(?:label|rating|answer|annotation|vote|class|score|code|choice|grade)"
+_BESIDE = tuple(map(re.compile, (rf"(.+)_{_WHAT}", rf"{_WHAT}_(.+)", rf"{_WHAT}(\d+)")))
+_LABEL_OF = tuple(map(re.compile, (rf"(.+)_{_LABEL}", rf"{_LABEL}_(.+)", r"\D+?_?(\d+)")))
 # Below this probability of so many values that no other column has, a column is not taken for a worker.
 _LEVEL = 0.01
 
@@ -109,6 +127,7 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
         return Layout(item, workers, [], [n for n in rest if n not in workers])
     answers = [n for n in rest if _LABELS.fullmatch(_plain(names[n]))]
     others = [n for n in rest if n not in answers and _ABOUT_ITEMS.fullmatch(_plain(names[n]))]
+    others += [n for n in _beside(names, rest) if n not in (*answers, *others)]
     workers = [n for n in rest if n not in (*answers, *others)]
     if len(workers) < 2:  # a worker may have such a name where there are few columns
         workers += [n for n in answers if _plain(names[n]) == "expert"]
@@ -119,6 +138,17 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s.-]+", "_", name.strip().lower())
+
+
+def _beside(names: Sequence[str], rest: Sequence[int]) -> list[int]:
+    """Return the columns with what workers entered beside their labels: ``ann_confidence`` beside ``ann`` or ``ann_label``."""
+    plain = {n: _plain(names[n]) for n in rest}
+    owners = {n: next((m[1] for form in _BESIDE if (m := form.fullmatch(name))), None) for n, name in plain.items()}
+    if not any(owners.values()):
+        return []
+    labels = [name for n, name in plain.items() if owners[n] is None]
+    workers = {*labels, *(m[1] for name in labels for form in _LABEL_OF if (m := form.fullmatch(name)))}
+    return [n for n, owner in owners.items() if owner in workers]
 
 
 def _apart(columns: dict[int, Cells]) -> set[int]:
@@ -184,6 +214,14 @@ def _is_text(column: Cells) -> bool:
     return bool(words >= 4 and len(counts) > 0.8 * counts.sum())
 
 
+def before_totals(names: Sequence[Any]) -> int:
+    """Return the number of items before the rows of sums and means that spreadsheets have at their end."""
+    last = len(names)
+    while last > 1 and isinstance(names[last - 1], str) and _TOTALS.fullmatch(names[last - 1].strip()):
+        last -= 1
+    return last
+
+
 def looks_wide(table: pd.DataFrame) -> bool:
     """Return whether a table seems to have a column for each worker: at least two with the same few labels."""
     table = table.head(1000)
@@ -191,6 +229,7 @@ def looks_wide(table: pd.DataFrame) -> bool:
         parts = layout(table, "")
     except DataError:
         return False
+    table = table.iloc[: before_totals(table.iloc[:, parts.item].tolist())]
     columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in parts.workers]
     if len(columns) < 2 or len(columns) < 0.5 * (table.shape[1] - 1 - len(parts.answers) - len(parts.others)):
         return False

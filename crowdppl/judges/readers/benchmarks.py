@@ -131,7 +131,7 @@ def openai_evals(content: Content, rows: Collector) -> None:
 
     The system is the first of ``spec.completion_fns``; the judge is the last one of a model-graded eval, otherwise the eval
     itself. Events of the type ``match`` are verdicts ``correct``, those of the type ``metrics`` their ``choice``; ``__invalid__``
-    is ``UNPARSEABLE``. The item is the ``sample_id``.
+    is ``UNPARSEABLE``. The item is the ``sample_id``; another ``run_id`` is another answer.
 
     Sources: ``evals/record.py`` and ``evals/elsuite/modelgraded/classify.py`` of https://github.com/openai/evals. Uncertain: the
     model that judged where an eval names a single one.
@@ -146,7 +146,7 @@ def openai_evals(content: Content, rows: Collector) -> None:
         data, kind = mapping(event.get("data")), event.get("type")
         item, when = event.get("sample_id"), event.get("created_at")
         if kind == "match" and isinstance(data.get("correct"), bool):
-            rows.add(item, name, data["correct"], system=system, when=when)
+            rows.add(item, name, data["correct"], system=system, when=when, answer=_answer(rows, event, system))
         elif kind == "metrics" and data.get("choice") is not None:
             invalid = data["choice"] == _INVALID
             rows.add(
@@ -158,6 +158,12 @@ def openai_evals(content: Content, rows: Collector) -> None:
                 score=data.get("score"),
                 system=system,
                 when=when,
+                answer=_answer(rows, event, system),
             )
     if not rows.rows:
         raise DataError(f"{content.name}: no event of the type match, and none of the type metrics with a choice")
+
+
+def _answer(rows: Collector, event: Mapping[str, Any], system: str | None) -> int:
+    """Return the number of the answer that was judged: each run has one to a sample."""
+    return rows.answer(event.get("sample_id"), system, event.get("run_id"))

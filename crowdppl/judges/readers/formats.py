@@ -14,6 +14,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data import questions
 from crowdppl.data.readers.opening import LIMIT
+from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
@@ -279,6 +280,8 @@ def _detected(content: Content) -> str | None:
 
 def _one(content: Content, format: str | None, metric: list[str] | None) -> VerdictRows:
     name = _detected(content) if format is None else format
+    if name is None and content.document == []:
+        raise FileError(f"{content.name} contains no record; export it again")
     if name is None:
         shown = (
             f" ({'columns' if content.document is None else 'keys'} {listed(content.keys, 6)})" if content.keys else ""
@@ -303,8 +306,9 @@ def _require(content: Content, name: str) -> None:
 
 def _table(content: Content, metric: list[str] | None) -> VerdictRows:
     frame = tables.table(content)
+    above = (content.table.attrs[HEADER_ROWS],) if HEADER_ROWS in content.table.attrs else ()
     if metric is None:
-        return VerdictRows(frame, None, TABLE, ())
+        return VerdictRows(frame, None, TABLE, above)
     columns = questions.named(frame, ROLES, questions.CRITERIA)
     if not columns:
         raise OptionError(
@@ -312,7 +316,7 @@ def _table(content: Content, metric: list[str] | None) -> VerdictRows:
             f"and for tables with verdicts on several criteria"
         )
     rows = questions.only(frame, columns[0], metric, content.name)
-    return VerdictRows(rows, None, TABLE, (f"{content.name}: the rows of {listed(metric)}",))
+    return VerdictRows(rows, None, TABLE, (*above, f"{content.name}: the rows of {listed(metric)}"))
 
 
 def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int) -> VerdictRows:
@@ -341,7 +345,9 @@ def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int
         if len(contents) > 1:
             raise FileError(f"{path} has {len(contents)} tables of verdicts; name one, or join them first")
         return _table(contents[0], metric)
-    every, parts = Collector(path.name), [Collector(content.name) for content in contents]
+    every = Collector(path.name)
+    # Another output of a system in another file is another answer.
+    parts = [Collector(content.name, every.outputs) for content in contents]
     for content, part in zip(contents, parts, strict=True):
         FORMATS[name].read(content, part)
     for part in parts:

@@ -14,6 +14,8 @@ from crowdppl.judges.states import State
 # Keys of an annotation: a number of a model, an equivalence that a model states, and the number of a single judge.
 _SCORE = re.compile(r"(?P<model>.+)_score")
 _EQUIVALENT = re.compile(r"(?P<model>.+)_equivalence_\w+")
+# The part of the name of a run, which is that of its folder, that says which model was run.
+_OF_MODEL = re.compile(r",?(?<=[:,])model=[^,]*")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _WORDS = {"true": True, "false": False}
 
@@ -65,7 +67,8 @@ def helm(content: Content, rows: Collector) -> None:
                     system=first(mapping(state.get("request")), "model") if system is None else system,
                     **others,
                 )
-    rows.task = "+".join(sorted(names)) or None
+    scenario = _OF_MODEL.sub("", content.path.resolve().parent.name)
+    rows.task = "+".join(sorted(names)) + (f", {scenario}" if ":" in scenario else "") or None
     if not rows.rows:
         raise DataError(
             f"{content.name}: no annotation of a model; HELM writes them for scenarios with an annotator, such as WildBench"

@@ -57,7 +57,8 @@ def inspect(content: Content, rows: Collector) -> None:
         where = {
             "system": spec.get("model"),
             "answer": sample.get("epoch"),
-            "sample": sample.get("uuid"),
+            # Of logs without identifiers of samples, each run has answers of its own.
+            "sample": sample.get("uuid") or first(spec, "run_id", "eval_id"),
             "when": first(sample, "completed_at") or spec.get("created"),
         }
         for name, score in scores.items():

@@ -65,6 +65,7 @@ def lm_eval(content: Content, rows: Collector) -> None:
             raise DataError(f"{content.name}, line {n}: no doc_id; write the samples again with --log_samples")
         item = f"{match['task']}/{record['doc_id']}" if match else record["doc_id"]
         unread = _unread(record.get("filtered_resps"))
+        answer = rows.answer(item, system, record.get("resps") or None)
         for metric in _metrics(record):
             value = record.get(metric)
             if isinstance(value, (list, dict, str)):
@@ -76,6 +77,7 @@ def lm_eval(content: Content, rows: Collector) -> None:
                 float(value) if isinstance(value, bool) else value,
                 state=State.UNPARSEABLE if unread else None,
                 system=system,
+                answer=answer,
             )
 
 

@@ -41,9 +41,10 @@ def promptfoo(content: Content, rows: Collector) -> None:
     The system is the provider's ``label`` or ``id``, with the number of the prompt if there are several. The item is the test's
     ``vars``: the value of a single variable, otherwise all as JSON, otherwise the number of the test. Each entry of
     ``gradingResult.componentResults`` is a verdict, ``pass``, with a ``score``. Its metric is the assertion's ``metric``,
-    otherwise its type, numbered if a test has several, and the model that judged the assertion's ``provider``. Assertions
-    without a model (``contains``, ``javascript``) are judges, too. Ratings in the web interface (type ``human``) are verdicts
-    of people. Different outputs of a system to one test (``--repeat``) are different answers.
+    otherwise its type, and the model that judged the assertion's ``provider``. Metrics of one name on an item are numbered by
+    their ``value``: in all tests alike if all have the same. Assertions without a model (``contains``, ``javascript``) are
+    judges, too. Ratings in the web interface (type ``human``) are verdicts of people. Different outputs of a system to one test
+    (``--repeat``) are different answers.
 
     ``UNPARSEABLE`` are entries with ``metadata.graderError``, and those whose ``reason`` says that a grader's reply could not
     be read: promptfoo counts both as failed. Results whose system ended with an error are left out.
@@ -54,6 +55,8 @@ def promptfoo(content: Content, rows: Collector) -> None:
     """
     results = _results(content)
     prompts = {_prompt(result) for result in results}
+    shared = _same_in_all(results)
+    numbers: dict[tuple[Any, str], dict[Any, int]] = {}
     rows.passing = True
     for n, result in enumerate(results):
         components = _components(mapping(result.get("gradingResult")))
@@ -63,7 +66,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
             continue
         item, system = _item(result, n), _system(result, len(prompts) > 1)
         answer = rows.answer(item, system, _output(result))
-        seen: Counter[str] = Counter()
+        seen: Counter[tuple[str, str]] = Counter()
         for component in components:
             assertion = mapping(component.get("assertion"))
             kind = str(assertion.get("type") or "assertion")
@@ -71,10 +74,13 @@ def promptfoo(content: Content, rows: Collector) -> None:
                 rows.person(item, component.get("pass"), system=system, answer=answer)
                 continue
             metric = str(assertion.get("metric") or kind)
-            seen[metric] += 1
+            asked = _asked(assertion)
+            seen[metric, asked] += 1
+            known = numbers.setdefault((None if metric in shared else item, metric), {})
+            number = known.setdefault((asked, seen[metric, asked]), len(known) + 1)
             rows.add(
                 item,
-                metric if seen[metric] == 1 else f"{metric} {seen[metric]}",
+                metric if number == 1 else f"{metric} {number}",
                 component.get("pass"),
                 model=_provider(assertion.get("provider")),
                 state=State.UNPARSEABLE if _unreadable(component) else None,
@@ -82,6 +88,24 @@ def promptfoo(content: Content, rows: Collector) -> None:
                 system=system,
                 answer=answer,
             )
+
+
+def _asked(assertion: Mapping[str, Any]) -> str:
+    """Return what an assertion asks, as text."""
+    return json.dumps(assertion.get("value"), sort_keys=True, default=str)
+
+
+def _same_in_all(results: list[Mapping[str, Any]]) -> set[str]:
+    """Return the metrics of which all tests ask the same, in any order, rather than something of their own."""
+    asked: dict[str, set[frozenset[str]]] = {}
+    for result in results:
+        here: dict[str, set[str]] = {}
+        for component in _components(mapping(result.get("gradingResult"))):
+            assertion = mapping(component.get("assertion"))
+            here.setdefault(str(assertion.get("metric") or assertion.get("type")), set()).add(_asked(assertion))
+        for metric, values in here.items():
+            asked.setdefault(metric, set()).add(frozenset(values))
+    return {metric for metric, sets in asked.items() if len(frozenset().union(*sets)) <= max(map(len, sets))}
 
 
 def _output(result: Mapping[str, Any]) -> Any:

@@ -49,13 +49,14 @@ class Collector:
 
     Args:
         source: name of the file in messages.
+        outputs: numbers of the answers of systems to items, shared by the files of a folder.
 
     Attributes:
         task: the set of items, if the file states it; items of different sets in one folder are not the same.
         passing: the verdict that passes, if the format states it.
     """
 
-    def __init__(self, source: str):
+    def __init__(self, source: str, outputs: dict[tuple[Any, Any], dict[Any, int]] | None = None):
         self.source = source
         self.task: str | None = None
         self.rows: list[dict[str, Any]] = []
@@ -63,14 +64,14 @@ class Collector:
         self.left_out: dict[str, int] = {}
         self.notes: list[str] = []
         self.passing: Any = None
-        self._outputs: dict[tuple[Any, Any], dict[Any, int]] = {}
+        self.outputs: dict[tuple[Any, Any], dict[Any, int]] = {} if outputs is None else outputs
 
     def answer(self, item: Any, system: Any, output: Any) -> int:
         """Return the number of an answer of a system to an item, from 1: the same for the same output.
 
         Without an output each call is another answer.
         """
-        known = self._outputs.setdefault((_hashable(item), _hashable(system)), {})
+        known = self.outputs.setdefault((_hashable(item), _hashable(system)), {})
         return known.setdefault(object() if output is None else _hashable(output), len(known) + 1)
 
     def add(
@@ -163,6 +164,11 @@ class Collector:
         """
         if not self.rows:
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items())
+            if self.people:
+                raise DataError(
+                    f"{self.source}: its {len(self.people):,} verdicts are of people, none of a judge, in this file of "
+                    f"{description}; export the scores of judges, too"
+                )
             raise DataError(
                 f"{self.source}: no verdict in this file of {description}{f' (left out: {left_out})' if left_out else ''}; "
                 f"export the scores, too"

@@ -210,3 +210,37 @@ def test_streams_of_archives(tmp_path, monkeypatch):
     content = both(tmp_path, GOOD["doccano"][0])[1].read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert triples(crowdppl.read("-")) == TWO
+
+
+def test_blank_files_texts_about_the_data_and_people_without_answers_are_left_out(tmp_path):
+    files = {
+        "admin.jsonl": lines({"id": 1, "text": "t", "label": ["x"]}, {"id": 2, "text": "u", "label": ["y"]}),
+        "bob.jsonl": lines({"id": 1, "text": "t", "label": []}, {"id": 2, "text": "u", "label": []}),
+        "unknown.jsonl": "\n",
+        "README.txt": "how this was made",
+        "~$labels.xlsx": b"lock",
+    }
+    for path in both(tmp_path, files):
+        data = crowdppl.read(path)
+        assert triples(data) == [("1", "admin", "x"), ("2", "admin", "y")]
+        assert any("1 file is blank and left out: 'unknown.jsonl'" in note for note in data.notes)
+        assert any("1 file is without an annotation and left out: 'bob.jsonl'" in note for note in data.notes)
+        assert not any("README" in note for note in data.notes)
+
+
+def test_files_none_of_which_has_an_annotation_are_refused(tmp_path):
+    files = {name: lines({"id": 1, "text": "t", "label": []}) for name in ("a.jsonl", "b.jsonl")}
+    for path in both(tmp_path, files):
+        with pytest.raises(DataError, match="no annotation in this doccano export"):
+            crowdppl.read(path)
+    (tmp_path / "blank").mkdir()
+    for path in both(tmp_path / "blank", {"a.jsonl": "", "b.jsonl": " "}):
+        with pytest.raises(FileError, match=r"a\.jsonl is empty"):
+            crowdppl.read(path)
+
+
+def test_the_current_folder_has_a_name(tmp_path, monkeypatch):
+    (tmp_path / "c.json").write_text('{"a": {"b": 1}}')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match=rf"^{tmp_path.name}: c.json: JSON in an unknown format"):
+        crowdppl.read(".")

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import crowdppl
-from crowdppl import DataError
+from crowdppl import DataError, FileError
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.rows import items_of
 
@@ -397,4 +397,43 @@ def test_tables_that_do_not_mark_the_question(tmp_path):
     frame = pd.read_csv(path).assign(annotation_id=range(3))
     frame.to_csv(path, index=False)
     with pytest.raises(DataError, match=r"answers stand beside the data.*one of 'animal', 'text'"):
+        crowdppl.read(path)
+
+
+def test_people_of_label_studio_are_one_by_number_and_by_description(tmp_path):
+    def by(who, label):
+        value = {"choices": [label]}
+        return {"completed_by": who, "result": [{"id": "r", "from_name": "s", "type": "choices", "value": value}]}
+
+    tasks = [
+        {"id": 1, "data": {"text": "a"}, "annotations": [by({"id": 7, "email": "a@x"}, "p"), by(8, "q")]},
+        {"id": 2, "data": {"text": "b"}, "annotations": [by(7, "q"), by("8", "q")]},
+    ]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(tasks))
+    data = crowdppl.read(path)
+    assert sorted(data.workers.tolist()) == ["8", "a@x"]
+    assert data.A == 4
+
+
+def test_records_with_lists_of_people_are_no_sets_of_a_file(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(json.dumps({"id": n, "annotators": ["a", "b"], "labels": ["x", "y"]}) for n in (1, 2)))
+    data = crowdppl.read(path)
+    assert (data.workers.tolist(), data.A) == (["a", "b"], 4)
+
+
+def test_a_table_with_an_identifier_of_rows_is_not_of_doccano(tmp_path):
+    rows = [{"id": 10 + n, "task": n // 2, "worker": "uv"[n % 2], "label": ["xy"[n % 3 == 0]]} for n in range(4)]
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    data = crowdppl.read(path)
+    assert (data.items.tolist(), data.workers.tolist()) == ([0, 1], ["u", "v"])
+
+
+def test_objects_of_other_tools_are_not_called_spans(tmp_path):
+    label = {"author": {"email": "a@x"}, "jsonResponse": {"JOB": {"categories": [{"name": "A"}]}}}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([{"id": "a", "externalId": "1.txt", "labels": [label]}]))
+    with pytest.raises(FileError, match="JSON in an unknown format"):
         crowdppl.read(path)

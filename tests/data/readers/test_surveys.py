@@ -161,3 +161,46 @@ def test_other_tables_with_times_are_no_forms(tmp_path):
     pd.DataFrame(FORM)[["Timestamp", "How old are you?", "Comments"]].to_csv(tmp_path / "y.csv", index=False)
     with pytest.raises(DataError, match="no two of its questions"):
         crowdppl.read(tmp_path / "y.csv")
+
+
+QUALTRICS = (
+    "StartDate,Status,Finished,ResponseId,Q1,Q2,Q3\n"
+    'Start Date,Response Type,Finished,Response ID,"Is it, A?",Is it B?,Your age\n'
+    '"{""ImportId"":""startDate""}","{""ImportId"":""status""}","{""ImportId"":""f""}","{""ImportId"":""_recordId""}",'
+    '"{""ImportId"":""QID1""}","{""ImportId"":""QID2""}","{""ImportId"":""QID3""}"\n'
+    "2024-04-03 10:00:00,IP Address,True,R_1,Yes,No,31\n"
+    "2024-04-03 11:00:00,Survey Preview,True,R_0,No,No,40\n"
+    "2024-04-03 12:00:00,IP Address,True,R_2,Yes,Yes,28\n"
+)
+MONKEY = (
+    "Respondent ID,Collector ID,Start Date,Email Address,Is it A?,Is it B?,How old?\n"
+    ",,,,Response,Response,Open-Ended Response\n"
+    "101,9,04/03/2024 10:00:00 AM,,Yes,No,31\n"
+    "102,9,04/13/2024 10:00:00 AM,,Yes,Yes,28\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "people", "items"),
+    [(QUALTRICS, ["R_1", "R_2"], ["Q1", "Q2"]), (MONKEY, ["101", "102"], ["Is it A?", "Is it B?"])],
+    ids=["Qualtrics", "SurveyMonkey"],
+)
+def test_surveys_with_further_lines_of_a_header(tmp_path, text, people, items):
+    (tmp_path / "x.csv").write_text(text)
+    data = crowdppl.read(tmp_path / "x.csv")
+    a, b = items
+    first, second = people
+    assert triples(data) == sorted([(a, first, "Yes"), (a, second, "Yes"), (b, first, "No"), (b, second, "Yes")])
+    assert data.timestamp is not None
+    assert any("below the header that describe the questions are left out" in note for note in data.notes)
+    assert any("1 previews of the survey are left out" in note for note in data.notes) == (text == QUALTRICS)
+
+
+def test_times_of_google_forms_have_a_zone_of_one_digit(tmp_path):
+    (tmp_path / "x.csv").write_text(
+        '"Timestamp","Email Address","Is it A?","Is it B?"\n"2024/04/03 10:00:00 AM GMT+2","a@x","Yes","No"\n'
+        '"2024/04/03 3:00:00 PM GMT-11","b@x","Yes","Yes"\n'
+    )
+    data = crowdppl.read(tmp_path / "x.csv")
+    hours = sorted({pd.Timestamp(float(t), unit="s").strftime("%d %H:%M") for t in data.timestamp})
+    assert hours == ["03 08:00", "04 02:00"]

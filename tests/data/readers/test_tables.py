@@ -93,7 +93,8 @@ def test_only_blank_cells(write):
 
 
 def test_sevens_stay_apart_and_na_is_a_class(write):
-    data = Annotations.from_csv(write(HEAD + "1,007,NA\n1,7,None\n2,007,NA\n"))
+    with pytest.warns(CrowdpplWarning, match=r"'7' and '007'. Each is treated as a different worker"):
+        data = Annotations.from_csv(write(HEAD + "1,007,NA\n1,7,None\n2,007,NA\n"))
     assert any("'NA' (2), 'None' (1) taken for a class" in note for note in data.notes)
     assert data.workers.tolist() == ["007", "7"]
     assert data.labels.tolist() == ["NA", "None"]

@@ -400,3 +400,81 @@ def test_errors_are_of_the_right_class(put):
         crowdppl.read(put("x.csv", "id,ann,ann\n1,a,b\n"), format="wide")
     with pytest.raises(FileError):
         crowdppl.read(put("x.csv", b"%PDF-1.7"))
+
+
+BESIDE = {
+    "behind": "id,ann,ann_conf,bob,bob_conf\n1,1,5,2,4\n2,2,3,2,5\n3,1,5,1,1\n",
+    "before": "id,label_1,confidence_1,label_2,confidence_2\n1,1,5,2,4\n2,2,3,2,5\n3,1,5,1,1\n",
+    "numbers": "id,annotator1,annotator2,time1,time2\n1,1,2,5,4\n2,2,2,3,5\n3,1,1,5,1\n",
+    "words": "id,Rater 1 label,Rater 1 time spent,Rater 2 label,Rater 2 time spent\n1,1,5,2,4\n2,2,3,2,5\n3,1,5,1,1\n",
+    "comments": "id,ann,ann_comment,bob,bob_comment\n1,1,well,2,bad\n2,2,,2,\n3,1,,1,ok\n",
+    "others": "id,batch,ann,bob,Resolved\n1,1,1,2,1\n2,1,2,2,2\n3,2,1,1,1\n",
+}
+
+
+@pytest.mark.parametrize("text", BESIDE.values(), ids=BESIDE)
+def test_what_workers_enter_beside_their_labels_is_no_worker(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    data = crowdppl.read(tmp_path / "x.csv", format="wide")
+    assert (data.J, data.labels.tolist()) == (2, [1, 2])
+    assert any("not taken for workers" in note for note in data.notes)
+
+
+def test_sums_at_the_end_of_a_wide_table_are_no_items(tmp_path):
+    (tmp_path / "x.csv").write_text("id,ann,bob\n1,1,0\n2,1,1\n3,0,0\nTotal,2,1\nMean,0.7,0.3\n")
+    data = crowdppl.read(tmp_path / "x.csv", format="wide")
+    assert data.items.tolist() == ["1", "2", "3"]
+    assert any("'Total', 'Mean' at the end are left out" in note for note in data.notes)
+
+
+def test_a_wide_table_whose_columns_are_no_workers_by_name(tmp_path):
+    (tmp_path / "x.csv").write_text("id,mode,status\n1,1,1\n2,1,2\n")
+    with pytest.raises(DataError, match=r"columns .* are not, by their names; name those of workers with workers=\["):
+        crowdppl.read(tmp_path / "x.csv", format="wide")
+    assert crowdppl.read(tmp_path / "x.csv", format="wide", workers=["mode", "status"]).J == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("#FORMAT=WebAnno TSV 3.3\n#T_SP=x\n\n#Text=A b.\n1-1\t0-1\tA\t_\n", "a document of INCEpTION or WebAnno"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 12\n", "a pointer of Git LFS"),
+        ("- task: x\n  worker: u\n  label: a\n", "is YAML, which is not read"),
+        (
+            "Export of May,,\n,,\ntask,worker,label\nx,u,a\n",
+            "row 2 has the names of the columns: delete the lines above",
+        ),
+        (
+            " task | worker | label \n---+---+---\n x | u | a\n",
+            "the file has a single column: separate columns by commas",
+        ),
+    ],
+)
+def test_texts_that_are_no_table_are_named(tmp_path, text, what):
+    (tmp_path / "x.tsv").write_text(text)
+    with pytest.raises(CrowdpplError, match=what):
+        crowdppl.read(tmp_path / "x.tsv")
+
+
+def test_columns_in_the_index_are_named():
+    with pytest.raises(DataError, match=r"'task', 'worker' are in the index of the frame: pass frame.reset_index\(\)"):
+        Annotations.from_frame(LONG.set_index(["task", "worker"]))
+
+
+def test_a_column_that_is_not_similar_is_not_suggested():
+    frame = LONG.set_axis(["Status", "Participant id", "x"], axis=1)
+    with pytest.raises(DataError) as raised:
+        Annotations.from_frame(frame)
+    assert "did you mean" not in str(raised.value)
+    with pytest.raises(DataError, match="did you mean 'Task'"):
+        Annotations.from_frame(LONG.set_axis(["Task", "worker", "label"], axis=1))
+
+
+@pytest.mark.parametrize("names", [("1", "01"), ("1", "1.0"), ("007", "7.0")])
+def test_numbers_that_differ_in_zeros_have_a_warning(names):
+    for role in ("task", "worker"):
+        frame = LONG.assign(**{role: [*names, *names] if role == "task" else [names[0], names[1], *names]})
+        with pytest.warns(
+            CrowdpplWarning, match=f"1 {role} name differs from another in leading zeros or decimals only"
+        ):
+            assert len(getattr(Annotations.from_frame(frame), f"{role}s" if role == "worker" else "items")) == 2
