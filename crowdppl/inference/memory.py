@@ -15,8 +15,8 @@ KEEP_BYTES = 2**30
 # Draws kept of a Gibbs sampler's run of any length: enough for the ends of intervals, and files and views stay small.
 KEPT = 1000
 # Draws around a point that a fit takes unless it is given their number: as many as so many operations allow (a second), and no
-# fewer than this. The Monte Carlo error of an interval's ends is then a tenth of the standard deviation, in place of .07 of it, and
-# data on which a draw takes long are large ones, with small standard deviations.
+# fewer than this. The Monte Carlo error of an interval's ends is then a tenth of the standard deviation, in place of .07 of it,
+# and data on which a draw takes long are large ones, with small standard deviations.
 OPERATIONS, LEAST = 10**9, 400
 # Temporary arrays of batched draws take at most this many bytes: within the caches, and small enough for the allocator to
 # retain (larger ones come from the system page by page: measured five times slower at 2**27).

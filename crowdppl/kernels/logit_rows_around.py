@@ -140,7 +140,7 @@ def _propose(size: Any, parts: Any, certain: Any, slope: Any, factor: Any, noise
         shift: is written.
 
     Returns:
-        By how much the squared distance of what is proposed from the proposal's centre exceeds that of the point, by its precision.
+        By how much what is proposed is further from the proposal's centre than the point: squared distances by its precision.
     """
     K = slope.shape[0]
     before, after = 0.0, 0.0

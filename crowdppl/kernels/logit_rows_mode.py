@@ -289,8 +289,8 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
     """Set the two Dirichlet sites to their modes, and take steps of the workers and of the crowd.
 
     ``counts (J*K, S)`` are expected labels by worker and label, and state; ``size (S,)`` expected items; ``work`` is room for
-    J K (2 K + 2 M + 1) numbers. One step of each is taken. Unless ``first`` is 0, the parameters are those of a first M step: several
-    steps, which also learn mean and precision of the crowd's competence by empirical Bayes, from the same start.
+    J K (2 K + 2 M + 1) numbers. One step of each is taken. Unless ``first`` is 0, the parameters are those of a first M step:
+    several steps, which also learn mean and precision of the crowd's competence by empirical Bayes, from the same start.
     """
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
     prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)

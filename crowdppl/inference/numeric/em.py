@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
+from crowdppl.inference.memory import KEPT
 from crowdppl.inference.numeric.draws import STORED, NumericDraws
 from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, Parameters, readings
 from crowdppl.inference.numeric.regression import Truths, drawn
-from crowdppl.inference.memory import KEPT
 from crowdppl.inference.options import OPTIONS, filled
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.kernels.linear_gaussian import WorkerSums
