@@ -1,7 +1,7 @@
 """Run the long suites, part by part: those parts whose guarded files have changed since they last passed, or all of them.
 
 ``guarded.py slow`` runs the slow tests, ``guarded.py lowest`` the tests with the lowest versions. Parts that have passed on the
-files as they are, and those that take longest, run with ``--all`` only. ``passed.json``, which is committed, records passes.
+files as they are, and the tests that take longest, run with ``--all`` only. ``passed.json``, which is committed, records passes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ LIBRARY = [
     "crowdppl",
     "tests/*.py",
 ]
-SLOW = ["-m", "slow", "-n", "2"]
+# What the code in the documentation is.
+PAGES = ["docs", "README.md", "CONTRIBUTING.md"]
+DOCS_TESTS = "tests/test_docs.py"
+SLOW = ["-m", "slow and not longest", "-n", "2"]
 # The tests of each part, which are among its guarded files.
 SLOW_PARTS = {
     "criticism": ["tests/criticism"],
@@ -64,7 +67,10 @@ SLOW_PARTS = {
         "tests/report",
         "tests/metrics",
     ],
-    "top": sorted(f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py") if path.name != "test_oracle.py"),
+    "docs": [DOCS_TESTS],
+    "top": sorted(
+        {f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py")} - {"tests/test_oracle.py", DOCS_TESTS}
+    ),
 }
 # What old packages use of newer ones may be deprecated there: their warnings are not ours.
 LOWEST = ["-m", "not slow", "-n", "2", "-W", "ignore::DeprecationWarning"]
@@ -74,9 +80,12 @@ LOWEST_PARTS = {
         "tests/posterior/test_posterior.py",
         *(f"tests/inference/{name}.py" for name in ("test_em", "test_checkpoint")),
     ],
+    "commands": [f"tests/{name}" for name in ("data", "export", "cli", "test_plots.py")],
 }
 # Simulation-based calibration at length: run at night, by ``--all``.
-LONGEST = ("slow: criticism",)
+NIGHT = ["-m", "slow"]
+# Commands take a second each: with the lowest versions, too, they are run among the slow tests.
+FURTHER = {"lowest: commands": ["-m", "slow"]}
 SUITES = {"slow": (SLOW, SLOW_PARTS), "lowest": (LOWEST, LOWEST_PARTS)}
 # Parts that guard computations only; the others guard the whole library.
 COMPUTED = ("slow: criticism", "slow: oracle", "slow: inference", "slow: models")
@@ -102,14 +111,15 @@ def main() -> int:
     for name, tests in parts.items():
         passed = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
         key = f"{suite}: {name}"
-        now = digest([*(COMPUTATION if key in COMPUTED else LIBRARY), *tests])
-        if "--all" not in sys.argv and (key in LONGEST or passed.get(key) == now):
-            reason = "passed on these files; not run again" if passed.get(key) == now else "run by --all only"
-            sys.stdout.write(f"{key}: {reason}\n")
+        now = digest([*(COMPUTATION if key in COMPUTED else LIBRARY), *(PAGES if DOCS_TESTS in tests else []), *tests])
+        if "--all" not in sys.argv and passed.get(key) == now:
+            sys.stdout.write(f"{key}: passed on these files; not run again\n")
             continue
         sys.stdout.write(f"{key}: run\n")
         sys.stdout.flush()
-        command = [sys.executable, "-m", "pytest", *options, *(test for test in tests if (ROOT / test).exists())]
+        further = NIGHT if suite == "slow" and "--all" in sys.argv else FURTHER.get(key, [])
+        existing = (test for test in tests if (ROOT / test).exists())
+        command = [sys.executable, "-m", "pytest", *options, *further, *existing]
         status = subprocess.run(command, cwd=ROOT, check=False).returncode
         if status not in (0, NOTHING_RUN):
             return status

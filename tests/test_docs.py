@@ -21,9 +21,23 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
+# Pages whose code takes seconds.
+LONG = {
+    "building-blocks",
+    "conal",
+    "custom-models",
+    "inspection",
+    "judged-systems",
+    "judges",
+    "lia",
+    "numbers",
+    "pyro-program",
+}
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in LONG)) for page in WITH_CODE]
+)
 def test_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Documentation shows usual settings; here chains are cut short, since what is tested is that the words work.

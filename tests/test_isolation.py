@@ -186,6 +186,7 @@ WAITS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="GNU's OpenMP")
 @pytest.mark.parametrize("how", ["crowdppl.fit", "import torch"])
 def test_threads_of_torch_sleep_while_they_wait(how):
@@ -194,6 +195,7 @@ def test_threads_of_torch_sleep_while_they_wait(how):
     assert "False SourceFileLoader" in output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="GNU's OpenMP")
 @pytest.mark.parametrize(("name", "value"), [("OMP_WAIT_POLICY", "ACTIVE"), ("GOMP_SPINCOUNT", "7")])
 def test_the_user_decides_how_threads_wait(name, value):
@@ -203,6 +205,7 @@ def test_the_user_decides_how_threads_wait(name, value):
     assert "True SourceFileLoader" in output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="GNU's OpenMP")
 def test_torch_that_is_imported_first_is_left_alone():
     script = "import sys, torch; before = list(sys.meta_path); import crowdppl; print(sys.meta_path == before)"
@@ -212,6 +215,7 @@ def test_torch_that_is_imported_first_is_left_alone():
     assert "True" in output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="GNU's OpenMP")
 def test_a_search_for_torch_is_not_its_import():
     """Other libraries look whether it is installed."""
@@ -229,6 +233,7 @@ def test_a_search_for_torch_is_not_its_import():
     assert "found" in output
 
 
+@pytest.mark.slow
 def test_a_number_set_before_torch_is_imported():
     script = """
         import sys
@@ -243,6 +248,7 @@ def test_a_number_set_before_torch_is_imported():
     assert run(script, OMP_NUM_THREADS="2").split() == ["3", "2"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU affinity")
 def test_one_core_is_one_thread():
     script = """
@@ -257,6 +263,7 @@ def test_one_core_is_one_thread():
     assert run(script).split() == ["1", "1", "1"]
 
 
+@pytest.mark.slow
 def test_a_quota_limits_torch_as_it_is_imported():
     script = """
         import crowdppl
@@ -268,6 +275,7 @@ def test_a_quota_limits_torch_as_it_is_imported():
     assert run(script).split() == ["1"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_takes_one_thread():
     script = """

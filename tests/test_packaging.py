@@ -64,6 +64,7 @@ def whole_wheel(tmp_path_factory):
     return build(tmp_path_factory.mktemp("whole"), PIP_CONSTRAINT=constraints, PIP_BUILD_CONSTRAINT=constraints)
 
 
+@pytest.mark.slow
 def test_a_wheel_without_machine_code_is_for_every_platform(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
 

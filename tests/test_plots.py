@@ -334,6 +334,7 @@ def illegible(figure):
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DESIGNS)
 def test_texts_are_legible(name, designs):
     """Tick labels do not overlap and no text is cut off, whatever the numbers and names are."""

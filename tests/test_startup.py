@@ -161,6 +161,7 @@ REACHED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [REACHED, REACHED[::-1]], ids=["forth", "back"])
 def test_modules_are_reached_without_an_import_of_their_own(names):
     """In two orders: whether a module is there must not depend on what was used before."""
@@ -204,6 +205,7 @@ def test_tools_see_the_library():
     assert crowdppl.inference.fit.fit is crowdppl.fit  # what is not shown is there
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_a_forked_child_can_compute_where_the_library_was_only_imported():
     """Torch's threads do not survive a fork, so that an operation that needs them would wait for ever."""

@@ -49,6 +49,7 @@ def in_threads(tasks, threads=3):
         return [future.result(timeout=300) for future in [pool.submit(task) for task in tasks]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_fits_in_threads_are_those_alone(dtype):
     data = simulated(items=40, seed=4)[0].to(dtype=dtype)
@@ -206,6 +207,7 @@ LARGE = """
 """
 
 
+@pytest.mark.slow
 @FORKS
 def test_a_pool_of_forked_processes_after_a_compiled_fit():
     output = forked(
@@ -222,6 +224,7 @@ def test_a_pool_of_forked_processes_after_a_compiled_fit():
     assert output == ["same"]
 
 
+@pytest.mark.slow
 @FORKS
 def test_a_fork_while_another_thread_fits():
     """The child has the settings from before that fit, and can fit; neither waits for the parent's."""
@@ -286,6 +289,7 @@ def compiled_code(tmp_path_factory):
     return folder, forked(COMPILE, environment=compiling(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
 @pytest.mark.parametrize(
     "damage", ["truncated", *(pytest.param(name, marks=pytest.mark.slow) for name in DAMAGE if name != "truncated")]
@@ -347,6 +351,7 @@ def test_settings_of_the_process_are_changed_in_one_place():
             assert call not in source or place in owners, f"{place} calls {call}"
 
 
+@pytest.mark.slow
 def test_a_progress_bar_leaves_pythons_random_stream_alone():
     """In a process of its own: the first import of what draws the bar takes random numbers."""
     script = """

@@ -255,13 +255,13 @@ def test_every_view_is_in_the_table():
     assert set(_public_views()) - set(VIEWS) == ELSEWHERE
 
 
-@pytest.mark.parametrize("name", in_turn(FITS, 2))
+@pytest.mark.parametrize("name", in_turn(FITS, 4))
 def test_views(name, fits, tmp_path):
     _look(name, fits(name), tmp_path)
 
 
 @pytest.mark.parametrize(
-    "name", in_turn(["em", "svi", "gibbs, groups", "gibbs, subtypes", "em, a truth for each annotation"], 2)
+    "name", in_turn(["em", "svi", "gibbs, groups", "gibbs, subtypes", "em, a truth for each annotation"], 4)
 )
 def test_views_of_a_small_file(name, fits, tmp_path, monkeypatch):
     """With all draws coded, thinned or left out, as those of large data are."""
@@ -381,7 +381,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", OPTIONS)
+@pytest.mark.parametrize("method", in_turn(OPTIONS, 4))
 def test_commands(method, table, tmp_path):
     runner, out = CliRunner(), tmp_path / "out"
     labels = str(table / "labels.csv")

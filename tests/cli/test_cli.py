@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from catalog import in_turn
 from commands import run
 from crowds import crowd_with_characters
 
@@ -69,7 +70,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("case", KNOWN)
+@pytest.mark.parametrize("case", in_turn(KNOWN, 4))
 def test_known_truths_are_read_equally_by_all_commands(case, quiz):
     """`--truth` is a column and `--truth-file` a table in `fit` and in `calibrate`, with all column options."""
     options = (*quiz, *KNOWN[case], "--method", "em")
@@ -143,7 +144,7 @@ def test_a_file_named_as_a_column_of_truths(quiz, tmp_path):
     assert "name their column with --truth" in run("calibrate", "my labels.csv", *quiz, code=2).output
 
 
-@pytest.mark.parametrize("case", KNOWN)
+@pytest.mark.parametrize("case", in_turn(KNOWN, 4))
 def test_compare(case, quiz):
     """Disagreements, shares and scores of three models, within 80 columns; with truths, an accuracy that no fit knew."""
     plain = run("compare", "my labels.csv", *quiz).output
@@ -175,6 +176,7 @@ def test_compare_refuses(quiz):
         assert message in " ".join(run("compare", "my labels.csv", *quiz, *words, code=2).output.split())
 
 
+@pytest.mark.slow
 def test_truths_of_other_items_are_counted_by_all_commands(quiz):
     gold = pd.read_csv("usual.csv").head(7)
     gold.loc[gold.index < 3, "item"] = ["x", "y", "z"]
@@ -477,6 +479,7 @@ def test_report(folder, tmp_path):
     (tmp_path / "run.json").replace(folder / "run.json")
 
 
+@pytest.mark.slow
 def test_texts_links_title_and_cost(folder, tmp_path):
     """The terminal begins with the actions of the first screen; texts and links are stored, or come from a table of items."""
     frame = pd.read_csv(folder.parent / "labels.csv")

@@ -128,6 +128,7 @@ def test_results_are_complete_whatever_the_streams(ends):
     assert "the results are in a" in said["full output"]["stderr"]
 
 
+@pytest.mark.slow
 @POSIX
 def test_closed_streams(tmp_path):
     """In processes of their own: a file must not take the place of a closed stream."""
@@ -142,6 +143,7 @@ def test_closed_streams(tmp_path):
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes() != b""
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("where", ["| true", "> /dev/full"])
 def test_all_files_are_written_whatever_becomes_of_the_output(tmp_path, where):
@@ -158,6 +160,7 @@ def test_all_files_are_written_whatever_becomes_of_the_output(tmp_path, where):
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow
 def test_environments_that_cannot_be_used(tmp_path):
     """An unknown backend of matplotlib does not matter to a command, and ``-OO`` is refused in one line."""
     pd.DataFrame([(i, j, i % 2) for i in range(6) for j in range(3)], columns=["task", "worker", "label"]).to_csv(

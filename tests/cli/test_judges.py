@@ -255,6 +255,7 @@ def test_help_names_every_format():
     assert all(name in words for name in NAMES)
 
 
+@pytest.mark.slow
 def test_errors_of_people(tmp_path):
     verdicts, truth = crowdppl.judges.simulate(items=40, seed=1)
     human = truth.head(60)

@@ -12,6 +12,7 @@ from messy import tickets
 FILE = "task,worker,label\n1,u,0\n1,v,1\n2,u,1\n2,v,1\n3,u,2\n3,v,null\n"
 
 
+@pytest.mark.slow
 def test_messy_tickets_in_two_commands(tmp_path, monkeypatch):
     """2,000 tickets of five topics in over a hundred spellings: nothing is followed but what the first command prints."""
     monkeypatch.chdir(tmp_path)
@@ -114,6 +115,7 @@ def test_calibration_reads_truths_as_the_labels(tmp_path, monkeypatch):
     assert "60 items of known truth" in run("calibrate", "x.csv", *words).output
 
 
+@pytest.mark.slow
 def test_the_report_begins_with_what_to_clean(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame, _ = tickets(150)

@@ -14,6 +14,7 @@ from crowdppl.models import LinearGaussian
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_gradients_are_calibrated():
     """60 data sets; ten quantities, each below 2e-4 by chance once in 5,000 times: a false alarm in 500 runs."""
     options = {"chains": 1, "warmup": 150, "num_samples": 198}
@@ -23,6 +24,7 @@ def test_gradients_are_calibrated():
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_simulation_based_calibration_of_gibbs():
     """Ranks of parameters drawn from the prior are uniform: false alarm .001 for each site."""
     N, J, D, replications = 25, 5, 3, 100

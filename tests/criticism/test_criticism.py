@@ -42,6 +42,7 @@ def test_statistics_by_hand():
     assert values["pairs"] == pytest.approx((1 + 0.5 + 0.5) / 3)
 
 
+@pytest.mark.slow
 def test_p_values_are_right_where_the_model_is():
     """Data of the model: of 20 sets no statistic has p below .01 in more than 3 (chance of more under uniformity: .00004)."""
     low = []
@@ -331,6 +332,7 @@ class Explains(SkillAndDifficulty):
     residual_rho = (-3.0, 0.01)
 
 
+@pytest.mark.slow
 def test_calibration_asks_the_model_what_correlation_it_leaves(tmp_path):
     """Also that of a user, by what the result says of it, and not by its name."""
     data, truth, _ = simulated(items=60, seed=4, per_item=5)

@@ -23,16 +23,18 @@ from crowdppl.models import (
     SequentialWorkers,
 )
 
+LONGEST = [pytest.mark.slow, pytest.mark.longest]
 SHORT = {"chains": 1, "warmup": 150, "num_samples": 495}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
         DawidSkene(),
         ItemSubtypes(subtypes=2),
         *(
-            pytest.param(m, marks=pytest.mark.slow)
+            pytest.param(m, marks=LONGEST)
             for m in (MajorityVote(), OneCoin(), ClassConditional(), HierarchicalDawidSkene())
         ),
     ],
@@ -49,6 +51,7 @@ def test_gibbs_is_calibrated(model):
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_gibbs_is_calibrated_in_sequences():
     """100 data sets of four sequences of six tokens, as above: nine quantities, one false alarm in 500 choices of seeds."""
     options = {"items": 24, "per_item": 4, "features": 0, "length": 6}
@@ -60,6 +63,7 @@ def test_gibbs_is_calibrated_in_sequences():
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_gibbs_is_calibrated_in_sets():
     """100 data sets of eight sets of three labels, as above; clusters may change places, so that nothing is said of them."""
     options = {"items": 24, "per_item": 4, "features": 0, "sets": 3}
@@ -81,6 +85,7 @@ def with_covariates(classes, **more):
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_gibbs_is_calibrated_with_covariates():
     """80 data sets, as above: effects of covariates, spreads and abilities, in the design of given annotations."""
     result = sbc.ranks(AccuracyRegression(), "gibbs", simulations=80, seed=100, design=with_covariates(3), **SHORT)
@@ -91,6 +96,7 @@ def test_gibbs_is_calibrated_with_covariates():
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_gibbs_is_calibrated_where_abilities_walk():
     """60 data sets, as above, with random walks over three weeks; priors under which two classes do not change places."""
     model = AccuracyRegression(
@@ -105,6 +111,7 @@ def test_gibbs_is_calibrated_where_abilities_walk():
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 @pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "majority-vote"])
 def test_nuts_is_calibrated(name):
     """40 data sets, as above."""
@@ -155,8 +162,9 @@ class Broken(crowdppl.AnnotationModel):
         return right
 
 
-@pytest.mark.parametrize("simulations", [40, pytest.param(80, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("fault", ["none", pytest.param("ignores data", marks=pytest.mark.slow), "counts five times"])
+@pytest.mark.slow
+@pytest.mark.parametrize("simulations", [40, pytest.param(80, marks=LONGEST)])
+@pytest.mark.parametrize("fault", ["none", pytest.param("ignores data", marks=LONGEST), "counts five times"])
 def test_a_broken_sampler_is_found(fault, simulations):
     """Ranks of parameters are blind to a sampler that ignores the data; the rank of the log-likelihood is not."""
     options = SHORT if simulations > 40 else {"chains": 1, "warmup": 30, "num_samples": 198}
@@ -171,6 +179,7 @@ def test_a_broken_sampler_is_found(fault, simulations):
         assert table.loc["accuracy", "coverage"] < 0.85
 
 
+@pytest.mark.slow
 def test_uniformity_has_its_level_and_its_power():
     """Of 400 uniform sets 5% are below .05 (bounds: 3 standard errors); sets from a bent distribution are found."""
     rng = np.random.default_rng(0)

@@ -388,6 +388,7 @@ def test_just_works(case, tmp_path):
     assert torch.isfinite(torch.from_numpy(posterior.probability())).all()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path):
     """A limit on the size of files stands for a full disk: the library under NetCDF does not survive a write that fails."""
     (tmp_path / "x.csv").write_text(

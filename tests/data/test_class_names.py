@@ -77,6 +77,7 @@ def test_every_table_has_distinct_columns(words, tmp_path):
             assert path.stat().st_size
 
 
+@pytest.mark.slow
 def test_the_command_keeps_such_a_fit(tmp_path):
     awkward(["risk", "risk_low", "risk_high"]).to_csv(tmp_path / "x.csv", index=False)
     run("fit", tmp_path / "x.csv", "--out", tmp_path / "out", "--method", "em", "--num-samples", "30", "--report")

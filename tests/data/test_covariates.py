@@ -453,6 +453,7 @@ def test_numbers_and_sets_take_none():
         Annotations.from_frame(frame, several="sets", covariates="day")
 
 
+@pytest.mark.slow
 def test_the_command_writes_and_shows_effects(tmp_path):
     rng = np.random.default_rng(0)
     frame = table(240)

@@ -159,6 +159,7 @@ def test_prediction_refuses(fitted):
         fit(tiny(features=False), Raykar(), method="em")
 
 
+@pytest.mark.slow
 def test_a_network_of_ones_own(fitted):
     """A module is taken as it is and left as it was; prediction asks for it again."""
     s, _ = fitted
@@ -184,6 +185,7 @@ def test_a_network_of_ones_own(fitted):
     assert any("running_mean" in name for name in posterior.networks)
 
 
+@pytest.mark.slow
 def test_validation_keeps_the_best_step(fitted):
     s, _ = fitted
     held_out = (s.features_test, s.truth_test)
@@ -213,6 +215,7 @@ def test_standardise():
 # ---------------------------------------------------------------------- sets of labels
 
 
+@pytest.mark.slow
 def test_sets_of_labels():
     frame = pd.DataFrame(
         {"item": ["s1", "s1", "s2"], "worker": ["u", "v", "u"], "label": ["CAUSES;TREATS", "TREATS", None]}
@@ -230,6 +233,7 @@ def test_sets_of_labels():
         fit(data, LIA(relations=1), method="em")
 
 
+@pytest.mark.slow
 def test_medical_relations(public):
     """LIA-ML on real label sets, 14 relations of some sentences: after a short fit truths are mostly those of the majority."""
     public("rte")  # skips where the data are not at hand

@@ -80,6 +80,7 @@ def test_predictions_and_folds():
     assert criticism.kfold(data, "dawid-skene", method="em", folds=2, num_samples=120).columns[0] == "item"
 
 
+@pytest.mark.slow
 def test_the_command_and_streaming(frame, tmp_path):
     frame = frame.rename(columns={"task": "item"}).sort_values("item", kind="stable")
     frame.to_csv(tmp_path / "x.csv", index=False)

@@ -247,6 +247,7 @@ def test_keys_of_spellings():
     assert skeleton("\u041f") != skeleton("P")
 
 
+@pytest.mark.slow
 def test_doubts_come_first_in_a_result_and_after_an_update(tmp_path):
     frame, _ = tickets(120)
     with silent():

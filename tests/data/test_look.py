@@ -116,6 +116,7 @@ def test_printed_commands_work(tmp_path, monkeypatch):
             run(*command, *(("--out", f"{command[0]} of {name}") if "--out" in command else ()))
 
 
+@pytest.mark.slow
 def test_a_stream_is_looked_at(tmp_path):
     """It can be read only once, and is looked at as annotations and as verdicts."""
     long_table().to_csv(tmp_path / "x.csv", index=False)

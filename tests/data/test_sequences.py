@@ -341,6 +341,7 @@ def test_simulated_tokens_follow_the_model():
     assert torch.equal(again.previous, data.previous)
 
 
+@pytest.mark.slow
 def test_the_command_adds_tokens(tmp_path):
     rng = np.random.default_rng(0)
     rows = [

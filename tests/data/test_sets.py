@@ -262,6 +262,7 @@ def test_a_model_of_classes_has_no_rates_by_label(tmp_path):
     assert "label_rates.csv" not in written
 
 
+@pytest.mark.slow
 def test_the_probability_of_a_set_is_that_of_drawn_sets():
     """Of independent errors and draws of the engine: the share of drawn truths that are the set, within 5 standard errors."""
     rows, _ = simulated()
@@ -586,6 +587,7 @@ def test_costs_are_those_of_sets():
     assert actions.rounds[0].cost == pytest.approx(0.5 * tasks)
 
 
+@pytest.mark.slow
 def test_a_small_file_of_many_draws_has_the_rates_of_labels(tmp_path, monkeypatch):
     """Whatever the number of draws: the size above which a small file leaves draws out is set below theirs."""
     monkeypatch.setattr("crowdppl.posterior.compact.SMALL", 10)

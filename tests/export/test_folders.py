@@ -245,6 +245,7 @@ REPLACE = """
 """
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_folder_never_mixes_two_runs_when_processes_are_killed(tmp_path):
     target, rng = tmp_path / "results", random.Random(0)
@@ -288,6 +289,7 @@ def pressed(*_, **__):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_control_c_reports_what_is_on_disk(tmp_path, labels, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as during:
@@ -348,6 +350,7 @@ def test_control_c_amid_the_exchange_waits_for_it(tmp_path):
     assert content(tmp_path / "x") == dict.fromkeys(NAMES, "all")
 
 
+@pytest.mark.slow
 def test_a_new_fit_takes_the_report_of_the_old_one_away(tmp_path, labels):
     out = tmp_path / "out"
     assert run("fit", labels, "--out", out, *FIT, "--report").exit_code == 0
@@ -373,6 +376,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoding",
     ["ascii:strict", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ascii", "cp1252", "latin-1", "utf-8"))],

@@ -63,6 +63,7 @@ def test_a_file_of_the_users_stays(case, here):
     run(*words)  # what it has written itself
 
 
+@pytest.mark.slow
 def test_a_changed_report_stays(here):
     page = Path("r/report.html")
     run("report", "r", "--cost", 2)
@@ -83,6 +84,7 @@ def test_a_changed_table_stays(here):
     assert "corrected" in table.read_text()
 
 
+@pytest.mark.slow
 def test_a_report_of_the_users_stays_beside_a_fit(here):
     Path("report.html").write_text("mine")
     for words in (("fit", "labels.csv"), ("fit", "labels.csv", "--overwrite"), ("demo", "--overwrite")):

@@ -35,6 +35,7 @@ def run(*words, code=0):
     return result.output
 
 
+@pytest.mark.slow
 def test_an_update_keeps_the_title(tmp_path):
     FRAME.to_csv(tmp_path / "first.csv", index=False)
     pd.DataFrame({"task": ["a"], "worker": ["w"], "label": [1]}).to_csv(tmp_path / "more.csv", index=False)

@@ -238,3 +238,43 @@ def test_the_command_goes_from_a_tool_and_back(tmp_path):
     assert "Lovelace" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     run("export", tmp_path / "out", "--what", "predictions", "--source", path, "--out", tmp_path / "p.json")
     assert spans_written(tmp_path / "p.json", "label-studio")
+
+
+def with_more(tool, record):
+    """Add to a record what its tool exports besides spans."""
+    if tool == "entities":
+        return record | {"relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "knows"}], "cats": ["good"]}
+    if tool == "prodigy":
+        return record | {"relations": [{"head": 0, "child": 1, "label": "knows"}], "accept": ["good"]}
+    region = {"start": 0, "end": 1}
+    for annotation in record["annotations"]:
+        annotation["result"] += [
+            {"id": "s", "from_name": "label", "type": "labels", "value": region | {"labels": ["A", "B"]}},
+            {"id": "t", "from_name": "label", "type": "labels", "value": region | {"labels": []}},
+            {"id": "s", "from_name": "sure", "type": "choices", "value": region | {"choices": ["yes"]}},
+            {"type": "relation", "from_id": "r", "to_id": "s"},
+        ]
+    return record
+
+
+@pytest.mark.parametrize(
+    ("tool", "wanted"),
+    [
+        ("entities", "48 relations and 48 labels of whole texts"),
+        ("prodigy", "48 relations and 48 chosen options"),
+        (
+            "label-studio",
+            "48 further types of a span and 48 spans without a type and 96 labels of regions, other regions and relations",
+        ),
+    ],
+)
+def test_what_is_left_out_beside_spans_is_counted(tmp_path, tool, wanted):
+    path = written(tmp_path, tool, crowd())
+    assert not any("left out" in note for note in crowdppl.read(path).notes)
+    text = path.read_text(encoding="utf-8")
+    if tool == "label-studio":
+        text = json.dumps([with_more(tool, record) for record in json.loads(text)])
+    else:
+        text = "\n".join(json.dumps(with_more(tool, json.loads(line))) for line in text.splitlines())
+    path.write_text(text, encoding="utf-8")
+    assert any(f": {wanted} left out" in note for note in crowdppl.read(path).notes)

@@ -171,6 +171,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, options, 
     assert resumed.info["facts"] == whole.info["facts"]
 
 
+@pytest.mark.slow
 def test_without_numba_torch_samples(monkeypatch):
     """The same posterior: class probabilities within .06, five standard errors at an effective sample size of 1,700."""
     data, model = simulated(items=30, seed=2, per_item=6, classes=2)[0], MODELS["item effects, anchored"]

@@ -139,6 +139,7 @@ def test_too_few_draws_of_a_given_number_are_told(easy):
     assert "raise num_samples to about" in posterior.alert
 
 
+@pytest.mark.slow
 def test_the_command_leaves_with_a_status_of_its_own(easy, tmp_path):
     """Results are written, every command says so first, and the status is 3."""
     frame = pd.DataFrame(

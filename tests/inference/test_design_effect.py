@@ -96,6 +96,7 @@ def test_where_each_annotation_has_its_own_truth_nothing_is_weighed(name):
     assert posterior.info["rho"] is None
 
 
+@pytest.mark.slow
 def test_intervals_of_a_correlated_crowd():
     """A simulator with common errors: published intervals are far too narrow, ours hold what is true.
 

@@ -424,6 +424,7 @@ def test_a_users_m_step_may_be_simple():
     assert float(closed.tree["point"]["accuracy"]) == pytest.approx(float(gradient.tree["point"]["accuracy"]), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_networks_stop_where_the_way_has_not_risen():
     """Ten steps after the last gain beyond the tolerance, by the trace itself; fine-tuning is looked at every hundred steps."""
     case = next(c for c in CASES if c.name == "raykar-network")

@@ -145,6 +145,7 @@ class Correlated(OneSkill):
         return out | {"skill": out["skill"] * factor[1, 1]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [10**6, 1])
 def test_a_density_that_fails_far_out_ends_no_chain(monkeypatch, many):
     monkeypatch.setattr(gradients, "MANY", many)
@@ -163,6 +164,7 @@ def test_a_start_where_the_density_is_not_finite_is_refused(monkeypatch):
         quiet_fit(tiny(1, classes=2), OneSkill(), method="gibbs", chains=1, warmup=5, num_samples=5)
 
 
+@pytest.mark.slow
 def test_step_sizes_stay_finite_where_nothing_is_accepted():
     with isolated(0):
         tuning = Tuning.at(
@@ -220,6 +222,7 @@ def test_functions_of_several_sets():
             torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_hierarchy_until_convergence():
     """Without a number of draws the run goes on until shared parameters have converged, too."""
     user = next(user for user in USER_MODELS if isinstance(user.model, Experience))

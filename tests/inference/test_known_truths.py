@@ -63,6 +63,7 @@ def test_more_true_labels_say_more():
         assert one["spread"] == pytest.approx(np.hypot(one["crowd_spread"], within), abs=0.01)
 
 
+@pytest.mark.slow
 def test_recovery_of_rho():
     """True labels drawn from tempered probabilities: 90% intervals of the crowd's mean hold the true one in 90% of the cases.
 

@@ -72,6 +72,7 @@ def test_stationary_chains_converge(correlation, sweeps):
         assert diagnose([moments_of(values)], Layout({"truth": (0, 300)}, 1)).converged
 
 
+@pytest.mark.slow
 def test_the_largest_of_many_null_quantities_is_no_alarm():
     """20,000 certain items: some R-hat exceeds 1.01 by chance, and none counts, as their Monte Carlo error is below .001."""
     values = autoregressive(np.random.default_rng(4), 4, 400, 20_000, 0.5, mean=0.99, spread=0.004)

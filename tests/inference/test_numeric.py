@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import Stop, stopping
+from catalog import Stop, in_turn, stopping
 from number_crowds import crowd, numbers
 from pyro import poutine
 from scipy.stats import kstest, multivariate_normal
@@ -163,6 +163,7 @@ def test_simulation_based_calibration_of_gibbs(reference):
         assert kstest(values, "uniform").pvalue > 0.001, site
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crowds", [3, pytest.param(12, marks=pytest.mark.slow)])
 def test_simulated_truths_and_workers_are_covered(crowds):
     """89% intervals in 12 crowds: .84 to .94 of 1,440 truths, .78 to .98 of 180 biases, slopes and noises.
@@ -187,6 +188,7 @@ def test_simulated_truths_and_workers_are_covered(crowds):
         assert -0.11 * wider <= share[name] - 0.89 <= 0.09 * wider, share
 
 
+@pytest.mark.slow
 def test_it_beats_the_mean_and_finds_the_random():
     frame, x, _ = crowd(items=400, workers=8, each=5)
     rng = np.random.default_rng(0)
@@ -228,7 +230,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(method, kind, tmp_path):
         assert resumed.info["facts"] == whole.info["facts"]
 
 
-@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("method", in_turn(QUICK, 4))
 def test_same_seed_same_result(method):
     data = numbers(items=20, workers=4, each=3)
     one, other, third = (quiet(data, method=method, seed=seed, **QUICK[method]) for seed in (1, 1, 2))
@@ -274,6 +276,7 @@ def test_reversed_labels_give_reversed_values():
 # ---------------------------------------------------------------------- known true numbers and ends of a scale
 
 
+@pytest.mark.slow
 def test_known_true_numbers_move_the_scale():
     """All workers are too high by 2 and stretch the scale: only known true numbers tell."""
     frame, x, _ = crowd(items=200, workers=6, each=5)
@@ -292,6 +295,7 @@ def test_known_true_numbers_move_the_scale():
         without.truth(reading="true_number")
 
 
+@pytest.mark.slow
 def test_ends_of_a_scale():
     """Labels beyond the ends are cut: with the scale stated the spread of truths is that without the cut."""
     frame, x, _ = crowd(items=150, workers=8, each=5, mean=1.0, bias=0.2)
@@ -311,6 +315,7 @@ def test_ends_of_a_scale():
         crowdppl.fit(Annotations.from_frame(cut, kind="numeric", scale=(0, 2)), method="em")
 
 
+@pytest.mark.slow
 def test_workers_with_correlated_errors_are_named():
     frame, _, _ = crowd(items=200, workers=6, each=6)
     rng = np.random.default_rng(1)
@@ -325,6 +330,7 @@ def test_workers_with_correlated_errors_are_named():
     assert len(posterior.alerts) == 1
 
 
+@pytest.mark.slow
 def test_independent_workers_are_not_named():
     """100 crowds, of which 1 in 100 may be named by mistake: more than 5 have a probability of .0005."""
     named = sum(bool(quiet(numbers(seed, items=60, workers=8, each=5), method="em").alerts) for seed in range(100))
@@ -334,6 +340,7 @@ def test_independent_workers_are_not_named():
 # ---------------------------------------------------------------------- the Pyro program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True])
 def test_the_program_runs_under_pyro_and_samples_come_back(known):
     """A guide of the caller's own, fitted by Pyro, gives the truths of the library's EM."""
@@ -403,6 +410,7 @@ def test_workers_who_share_no_item_are_noted():
     assert any("2 groups that share no item (2, 2 workers)" in note for note in posterior.notes)
 
 
+@pytest.mark.slow
 def test_items_and_workers_without_labels_have_wide_intervals():
     frame, _, _ = crowd(items=40, workers=5, each=4)
     data = Annotations.from_frame(frame, kind="numeric", items=range(42), workers=[*(f"w{j}" for j in range(5)), "new"])
@@ -464,6 +472,7 @@ def test_engines_are_objects_too():
         assert quiet(data, method=method).info["method"] == method.method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "most", "relative"), [("movie-reviews", 0.052, 0.038), ("we8there", 0.43, 0.206), ("emotion", 18.5, 18.5)]
 )

@@ -212,6 +212,7 @@ def test_predictions_from_features_alone():
         crowdppl.predict(posterior, strange)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True])
 def test_labels_of_new_items_say_what_a_fit_to_all_says(known):
     frame, x, _ = crowd(items=200, workers=6, each=4)

@@ -86,6 +86,7 @@ def test_svi_in_batches_meets_svi_on_all():
         assert (posterior.truth()["label"] == truth).mean() > 0.8
 
 
+@pytest.mark.slow
 def test_svi_in_batches_with_item_sites():
     """A site for every item, and a batch that holds a part of them."""
     data, _, _ = simulated(items=60, model=SkillAndDifficulty())
@@ -93,6 +94,7 @@ def test_svi_in_batches_with_item_sites():
     assert posterior.tree["posterior"]["difficulty"].sizes["item"] == 60
 
 
+@pytest.mark.slow
 def test_intervals_cover_under_the_model():
     """89% intervals of workers' accuracies on data drawn from the model: gibbs between 83% and 95% of 200.
 

@@ -125,6 +125,7 @@ def test_ties_known_truths_and_items_without_annotations_do_not_differ():
     assert warning(one, [two], data) == []  # labels of few items differ
 
 
+@pytest.mark.slow
 def test_solutions_of_a_model_in_which_an_item_has_several_truths(monkeypatch):
     """What is compared is what is reported: the mean over the cells of an item."""
     data, compared = crowd(1, items=30)[0], []

@@ -53,6 +53,7 @@ def test_odd_shapes(case, method, kind):
 THOUSAND = [DawidSkene(), MajorityVote(), ClassConditional(), OneCoin(), Pooled()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", THOUSAND, ids=lambda m: type(m).__name__)
 def test_a_thousand_classes(model):
     """Three workers, 1,500 items, K = 1,000: where two of three agree the truth is what they say."""

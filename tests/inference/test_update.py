@@ -146,6 +146,7 @@ def test_what_is_known_of_items_and_workers_comes_along():
         joined(full[0], after)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_joined_is_told():
     before, after = split(items=100)
     first = quiet_fit(Annotations.from_frame(before), "dawid-skene", method="em", num_samples=2)
@@ -207,6 +208,7 @@ def test_new_annotations_have_no_note():
     assert not any("further annotations" in note for note in joined(counts, counts).notes)
 
 
+@pytest.mark.slow
 def test_the_command_with_the_same_file_again(tmp_path):
     before, _ = split(items=100)
     before.to_csv(tmp_path / "labels.csv", index=False)

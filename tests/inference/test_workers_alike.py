@@ -130,6 +130,7 @@ def collapsed():
     return quiet_fit(Annotations.from_frame(survey(200, 5, 1)[0]), "item-effects", method="em", seed=0, num_samples=20)
 
 
+@pytest.mark.slow
 def test_a_lost_class_comes_first(collapsed, tmp_path):
     """In every view; the exit status is that of success."""
     assert collapsed.alert.startswith(CLASSES_LOST)

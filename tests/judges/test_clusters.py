@@ -66,6 +66,7 @@ def test_a_cluster_has_one_weight(result):
     assert question_weights(result, "items").tolist() == [[1.0] * 300]
 
 
+@pytest.mark.slow
 def test_intervals_contain_rates_on_further_documents():
     """Of 30 rates and 15 differences 40 at least are within their 95% intervals, and fewer where documents are not stated.
 

@@ -388,6 +388,7 @@ def test_items_that_people_picked_are_said_to_be_unlike_the_others():
     assert f"and {shown[1]} on the others" in sentence
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_system_that_passes_always_contains_it():
     """Each of ten simulated panels; judges fail a third of its answers, and people none."""
     covered = []

@@ -112,6 +112,7 @@ def days(n, judges_, seed, change=0.0):
     return pd.concat(parts, ignore_index=True), pd.DataFrame({"item": np.arange(n), "verdict": words(truth)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", [30, pytest.param(200, marks=pytest.mark.slow)])
 def test_false_alarms_are_as_rare_as_stated(tables):
     """Three judges over 30 days without a change, while true labels get worse."""

@@ -209,6 +209,7 @@ def test_a_system_that_wins_every_pair_has_a_finite_strength():
 # ---------------------------------------------------------------------- results
 
 
+@pytest.mark.slow
 def test_rates_of_pairs_are_corrected():
     """Twelve simulations of five systems: 95% intervals contain 52 of 60 rates at least (1 in 500 by chance at 95%)."""
     covered = 0

@@ -170,6 +170,7 @@ def test_people_of_several_criteria(unlike):
         judges.fit_criteria(both, pd.concat([safe, helpful]), human_error={"zoe": 0.02}, num_samples=100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", ["two people", "unlike people", "one person, stated"])
 def test_rates_are_covered(design):
     """Of 45 rates 40 at least are within their 95% intervals.

@@ -80,6 +80,7 @@ def test_grades_and_unequal_numbers_of_answers():
         assert table.loc[k, "all_pass"] == pytest.approx(np.mean(worst))
 
 
+@pytest.mark.slow
 def test_intervals_contain_pass_at_k():
     """Of 48 values 43 at least are within their 95% intervals: with a coverage of .95, fewer are in 3% of such tests.
 

@@ -196,6 +196,7 @@ def test_every_function_is_compiled_in_advance():
     assert compiled <= {job.split(" of ")[0] for job in jobs}
 
 
+@pytest.mark.slow
 def test_fits_with_installed_code_compile_nothing(tmp_path):
     """All three families, by EM and by Gibbs sampling, with intervals of workers."""
     if machine_code._archive() is None:
@@ -204,6 +205,7 @@ def test_fits_with_installed_code_compile_nothing(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("installed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_bits_do_not_depend_on_what_ran_before(tmp_path, installed):
     """Functions that several others contain are private: else the loader takes the first of a name for all.

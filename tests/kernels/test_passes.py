@@ -180,6 +180,7 @@ def test_shares_of_labels(K, lead, pseudo_counts, monkeypatch):
                 torch.testing.assert_close(actual, wanted, rtol=1e-14, atol=1e-16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [3, 9, 70])
 def test_single_precision_is_the_same_to_its_rounding(K):
     """Each sum is of some 2,000 numbers, each rounded to 6e-8 of itself."""
@@ -429,6 +430,7 @@ def test_em_ends_where_the_products_end(model, monkeypatch, K):
         np.testing.assert_allclose(value, slow.tree["point"][name], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_gibbs_samples_the_same_posterior(monkeypatch):
     """Means over some 2,000 independent draws: within .02 of each other, about five standard errors at worst."""
     data = crowd(3, items=100, workers=6, annotations=500)

@@ -113,6 +113,7 @@ def test_one_worker_is_taken_for_correct():
         np.testing.assert_array_equal(classifier.label_probability_.argmax(1), truth)
 
 
+@pytest.mark.slow
 def test_a_network_of_torch():
     x, y, _, new, new_truth = crowd()
     with torch.random.fork_rng():
@@ -153,6 +154,7 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
         crowdppl.learning.__getattr__("CrowdClassifier")
 
 
+@pytest.mark.slow
 def test_the_first_import_leaves_the_random_stream_alone():
     """In a process of its own: Python's stream, which the first import of scikit-learn draws from."""
     code = (

@@ -131,6 +131,7 @@ def test_cohen_is_scikit_learns(weights):
     assert (row["first"], row["second"], row["items"]) == ("u", "v", 60)
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """89% intervals of all coefficients cover the value of the population in 84 to 94% of 400 samples.
 

@@ -115,6 +115,7 @@ def test_who_marks_nothing_disagrees():
     assert table.loc["all", "exact"] == 0
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth():
     """89% intervals over sequences of a known share, in 200 crowds: at least 82% (binomial, p = .0005)."""
     share, held = 0.7, 0

@@ -65,6 +65,7 @@ def test_a_walk_is_the_same_in_a_part_of_the_data():
     assert torch.equal(torch.tensor(values)[time], data.covariates[:, 0].round().float())
 
 
+@pytest.mark.slow
 def test_a_worker_who_became_worse():
     """One falls from .92 to .5 over four sessions, the others stay."""
     frame, truth = crowd(300, 5, log_odds=lambda j, t: 2.5 - 0.8 * t if j == 0 else 2.0)
@@ -106,6 +107,7 @@ def test_what_is_refused():
         posterior.accuracy_over_time()
 
 
+@pytest.mark.slow
 def test_all_chains_keep_the_classes_of_the_votes(public):
     """Ten classes: effects of items could explain wrong true labels that a chain starts with (two of four did)."""
     data, truth = public("cifar10s")

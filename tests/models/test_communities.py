@@ -131,6 +131,7 @@ def communities(items, seed, workers=45, strength=20.0):
     return data, truth, group, confusion
 
 
+@pytest.mark.slow
 def test_recovery_of_communities():
     """Matrices and members of three communities whose workers vary, at 40 and at 320 annotations a worker.
 

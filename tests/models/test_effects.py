@@ -220,6 +220,7 @@ def test_minimax_entropy_finds_what_others_stored(public, name, stored):
     assert accuracy(*public(name), MinimaxEntropy()) == pytest.approx(stored, abs=0.02)
 
 
+@pytest.mark.slow
 def test_ordered_labels_need_an_ordinal_model(public):
     data, truth = public("valence5")
     assert accuracy(data, truth, OrdinalThresholds()) > accuracy(data, truth, "dawid-skene") + 0.1

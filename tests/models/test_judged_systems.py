@@ -69,6 +69,7 @@ def test_families_are_the_means_of_their_judges():
         assert not {"family_effects", "family_scale"} & set(check(bind(JudgedSystems(), alone), alone))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["em", pytest.param("svi", marks=pytest.mark.slow)])
 def test_recovery(method):
     """Prevalences of systems and judges' confusion by system; bounds are about twice the errors seen."""

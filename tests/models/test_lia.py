@@ -156,6 +156,7 @@ def test_difficulty_and_competence_share_a_freedom():
         torch.testing.assert_close(model.emission(moved, data).probs, Q)
 
 
+@pytest.mark.slow
 def test_best_and_worst_workers_come_first_and_last():
     """Among ten workers who are right 7 times of 10, one who is always right and one who guesses."""
     rng = np.random.default_rng(0)
@@ -196,6 +197,7 @@ def recovered(seed, **options):
     return error, *(float((t["label"].to_numpy() == drawn.truth).mean()) for t in tables)
 
 
+@pytest.mark.slow
 def test_difficulty_acts_and_is_recovered():
     error, truth, classifier = recovered(1, steps=150, fine_tune=100, learning_rate=3e-3, max_iter=6)
     assert error < 0.06
@@ -210,6 +212,7 @@ def test_difficulty_is_recovered_by_the_default_schedule():
     assert results[:, 1].mean() >= 0.965
 
 
+@pytest.mark.slow
 def test_the_printed_objective_is_raised_by_name():
     """Fine-tuning on equation (9) as printed ends higher on it than fine-tuning on the marginal likelihood, and lower on that."""
     small = easy_and_hard(seed=0).data.to(dtype=torch.float32).batch(torch.arange(120))
@@ -230,6 +233,7 @@ def test_the_printed_objective_is_raised_by_name():
         fit(small, LIA(), method="em", fine_tune_truths="none")
 
 
+@pytest.mark.slow
 def test_a_worker_is_good_at_one_relation_and_bad_at_another():
     """LIA-ML: 200 sentences and three relations, 20 workers of .95 on one relation, .55 on another and .75 on the third."""
     rng = np.random.default_rng(0)

@@ -367,6 +367,7 @@ def test_tables_of_groups():
         groups.table(quiet_fit(tiny(), "pooled", method="em", num_samples=2))
 
 
+@pytest.mark.slow
 def test_number_of_groups_by_loo():
     """Data of three groups: two are far worse, three or more alike; memberships of workers with 80 labels are found."""
     s = three_gaussians(seed=0, workers=40, train=600)
@@ -506,6 +507,7 @@ def test_difficulty_is_for_two_classes():
         fit(tiny(), TwoCoinDifficulty(), method="em")
 
 
+@pytest.mark.slow
 def test_workers_worse_than_chance_need_a_sign():
     """lambda > 0 cannot say that a worker is worse than chance; unconstrained it does, and gains likelihood by it."""
     s = two_gaussians(seed=1, train=400, sensitivity=(0.9, 0.9, 0.9, 0.15), specificity=(0.9, 0.9, 0.9, 0.15))

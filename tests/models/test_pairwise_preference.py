@@ -253,6 +253,7 @@ def test_both_orders_tell_the_position_effect():
     assert (lower.values[POSITION >= 1] < -0.05).all()
 
 
+@pytest.mark.slow
 def test_nuts_agrees_with_em():
     """Means of the same posterior, within .6 of its spread: twice the largest difference seen."""
     data, _, _ = panel(7, 150, parameters={"strength": STRENGTH, "position": POSITION, "skill": SKILL})

@@ -101,6 +101,7 @@ def wanted(name, values):
     return values["confusion"]
 
 
+@pytest.mark.slow
 def test_crowd_mixture():
     """The crowd's matrix G, which is what the data speak of; and predictions, at few and at many annotators alike."""
     errors = []
@@ -143,6 +144,7 @@ def test_conal():
     assert ranks[1] > 0.05  # annotations from the common source are told apart from the others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("difficulty", ["adaptive", "fixed"])
 def test_two_coin_difficulty(difficulty):
     """Discriminations in their order and size, and the classifier, from the model's own simulation."""

@@ -143,6 +143,7 @@ def test_arviz_takes_the_tree(fits):
         assert np.isfinite(arviz_stats.loo(posterior.tree, var_name="labels").elpd)
 
 
+@pytest.mark.slow
 def test_leave_one_out_prefers_the_model_of_the_data():
     """Slopes differ by .5: without them the labels are predicted worse."""
     import arviz_stats
@@ -216,6 +217,7 @@ def test_updates():
         criticism.changes(posterior, classes)
 
 
+@pytest.mark.slow
 def test_models_are_compared():
     frame, x, _ = crowd(items=100, workers=6, each=5, bias=1.0)
     result = crowdppl.compare(Annotations.from_frame(frame, kind="numeric"), truth=x)

@@ -92,6 +92,7 @@ def test_arviz_reads_it(method, anaesthesia):
     assert -250 < loo.elpd < -180
 
 
+@pytest.mark.slow
 def test_arviz_reads_the_statistics_of_nuts(anaesthesia, tmp_path):
     """Of each draw, as Pyro's own diagnostics sum them up; functions of ArviZ take them, also from a file."""
     posterior = quiet_fit(anaesthesia, "one-coin", method="nuts", chains=2, warmup=40, num_samples=60, seed=2)
@@ -144,6 +145,7 @@ def test_arviz_weighs_prior_and_likelihood(weighted):
         assert arviz_stats.loo(weighted.tree).n_data_points == 60
 
 
+@pytest.mark.slow
 def test_arviz_predicts_agreement(weighted):
     """LOO-PIT of the agreement on each item, without its labels; and the distributions of replicated agreement."""
     import arviz_plots

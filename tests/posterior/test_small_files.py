@@ -85,6 +85,7 @@ def test_views_agree(fitted):
     np.testing.assert_allclose(small.variable("confusion").sum("given_label"), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_computed_from_it(fitted, data):
     posterior, path = fitted
     small = crowdppl.load(path)
@@ -223,6 +224,7 @@ def test_a_small_result_is_saved_again(fitted, tmp_path):
     assert (error <= 1.5 * whole.std(("chain", "draw")) / compact.STEPS + 1e-6).all()
 
 
+@pytest.mark.slow
 def test_what_is_small_without_large_draws_is_saved_again(tmp_path):
     """The first file drops draws of items; what is left has none that would be packed."""
     data = simulated(items=9, workers=2, per_item=2, classes=2, seed=0)[0]
@@ -357,7 +359,7 @@ def test_damage_is_one_line(case, by_em, tmp_path):
 
 
 class TestPacking:
-    @pytest.mark.parametrize("K", [2, 3, 7, 400])
+    @pytest.mark.parametrize("K", [2, 3, 7, pytest.param(400, marks=pytest.mark.slow)])
     def test_probabilities(self, K):
         p = np.random.default_rng(K).dirichlet(np.full(K, 0.2), (2, 50, 3, K))
         p[:, :, 0], p[:, :, 1] = np.eye(K), 1 / K
@@ -424,6 +426,7 @@ class TestOtherReaders:
             assert tree["truth"]["probability"].coords["item"].values.tolist() == list(posterior.truth()["task"])
             assert not any(name.endswith("_codes") for node in tree.subtree for name in node.variables)
 
+    @pytest.mark.slow
     def test_arviz(self, by_em, tmp_path):
         import arviz_stats
 
@@ -512,6 +515,7 @@ class TestFormat3:
                 decode(*parts, (1, 2, 2, 2), "float64")
 
 
+@pytest.mark.slow
 def test_sizes(tmp_path):
     """As large as a public set of 8,000 annotations, whose file was 27 MB."""
     data = simulated(items=800, workers=164, per_item=10, classes=2, seed=0)[0]
@@ -520,6 +524,7 @@ def test_sizes(tmp_path):
     assert posterior.save(tmp_path / "full.nc", keep="full").stat().st_size > 15e6
 
 
+@pytest.mark.slow
 def test_the_command_keeps_all_draws(tmp_path):
     data = simulated(items=300, workers=30, per_item=6, seed=0)[0]
     item, worker, label = (part.numpy() for part in (data.item, data.worker, data.label))

@@ -53,6 +53,7 @@ def again(posterior, path, **options):
 # ---------------------------------------------------------------------- a small file keeps what a model says
 
 
+@pytest.mark.slow
 def test_a_small_file_keeps_what_the_users_model_says(shown, data, tmp_path):
     small = again(shown, tmp_path / "p.nc")
     assert json.loads(small.tree.attrs["dropped"]) == ["posterior/guess"]

@@ -251,6 +251,7 @@ def test_the_page_loads_nothing(saved):
         assert sign not in text, sign
 
 
+@pytest.mark.slow
 def test_size_at_ten_thousand_items_and_a_thousand_workers():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -264,6 +265,7 @@ def test_size_at_ten_thousand_items_and_a_thousand_workers():
     assert len(report.page(posterior).encode()) < 5e6
 
 
+@pytest.mark.slow
 def test_texts_and_links_are_stored_in_the_result(saved, tmp_path):
     names = saved.items().tolist()
     described = report.describe(saved, text={names[3]: "a text", names[4]: None}, url={names[3]: "http://x.org/3"})

@@ -114,9 +114,12 @@ def _spans(file: SourceFile, control: str | None) -> Records:
             if annotation.get("ground_truth"):
                 rows.drop("that are marked as ground truth")
                 continue
-            results = [one for one, _ in results_of(annotation, file, n + 1) if is_span(one)]
-            values = [one["value"] for one in results if str(one.get("from_name")) == control]
+            results = [one for one, _ in results_of(annotation, file, n + 1)]
+            values = [one["value"] for one in results if is_span(one) and str(one.get("from_name")) == control]
             spans = [Span(one["start"], one["end"], str(kind)) for one in values for kind in one["labels"][:1]]
+            rows.leave("further types of a span", sum(len(one["labels"][1:]) for one in values))
+            rows.leave("spans without a type", sum(not one["labels"] for one in values))
+            rows.leave("labels of regions, other regions and relations", len(results) - len(values))
             rows.add(key, annotation.get("completed_by"), text, spans, where)
     return rows.finish("Label Studio")
 

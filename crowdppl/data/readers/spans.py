@@ -67,6 +67,7 @@ class SpanRows:
         self.texts: dict[Any, str] = {}
         self.given: list[tuple[Any, Any, list[Span]]] = []
         self.dropped: dict[str, int] = {}
+        self.others: dict[str, int] = {}
 
     def add(self, text_id: Any, worker: Any, text: Any, spans: list[Span], where: str) -> None:
         """Add what an annotator marked in a text.
@@ -100,6 +101,11 @@ class SpanRows:
         """Count an annotation that is left out."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
+    def leave(self, what: str, count: int = 1) -> None:
+        """Count what annotations contain besides spans; ``what`` is a plural, such as ``relations``."""
+        if count:
+            self.others[what] = self.others.get(what, 0) + count
+
     def finish(self, kind: str) -> Records:
         """Return the labels of all tokens; ``kind`` is the format, for notes.
 
@@ -124,6 +130,9 @@ class SpanRows:
             f"{sum(map(len, tokens.values())):,} tokens"
         ]
         notes += [f"{self.source}: {count:,} annotations {reason} left out" for reason, count in self.dropped.items()]
+        if self.others:
+            parts = " and ".join(f"{count:,} {what}" for what, count in self.others.items())
+            notes.append(f"{self.source}: {parts} left out: only the spans of one question are read")
         if overlapping:
             notes.append(
                 f"{self.source}: {overlapping:,} spans left out that overlap another one of the same annotator, or have no token"

@@ -86,6 +86,8 @@ def _prodigy_spans(file: SourceFile) -> Records:
                 if not isinstance(start, int) or not isinstance(end, int) or absent(kind):
                     raise DataError(f"{file.name}, {where}: a span without start, end and label; export it with db-out")
                 spans.append(Span(start, end, str(kind)))
+            for key, what in (("relations", "relations"), ("accept", "chosen options")):
+                rows.leave(what, len(record.get(key) or ()))
             rows.add(record.get("_input_hash"), worker, record["text"], spans, where)
     return rows.finish("Prodigy")
 
@@ -114,6 +116,8 @@ def doccano(file: SourceFile, choices: Choices) -> Records:
         spans = SpanRows(file.name)
         for n, (record, task, worker, labels) in enumerate(zip(file.records, tasks, workers, marked, strict=True)):
             where = f"line {n + 1}"
+            for key, what in (("relations", "relations"), ("cats", "labels of whole texts")):
+                spans.leave(what, len(record.get(key) or ()))
             spans.add(task, worker, record.get("text", record.get("data")), _doccano_spans(labels, file, where), where)
         spans_read = spans.finish("doccano")
         spans_read.notes += [f"{file.name}: {sentence}" for sentence in rows.notes]

@@ -493,6 +493,7 @@ def test_the_command_reads_exports(tmp_path):
     assert (posterior.known_truth() >= 0).sum() == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from([(g[1], g[2]) for g in GOOD]),

@@ -100,6 +100,7 @@ def test_standard_input(kind, tmp_path):
     assert story == {"file": "standard input", "sha256": hashlib.sha256(content).hexdigest(), "rows": len(ROWS)}
 
 
+@pytest.mark.slow
 def test_all_files_of_a_command_may_be_pipes(pipe, tmp_path):
     gold = b"item,label\nitem 1,yes\nitem 2,no\n"
     words = ["fit", str(pipe(CSV, "labels")), "--truth-file", str(pipe(gold, "gold")), "--method", "em"]

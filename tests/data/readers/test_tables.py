@@ -318,6 +318,7 @@ def test_tables_by_their_ending(write, tmp_path):
     assert read_table(str(write(HEAD + BODY, "x.txt"))).equals(frame)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_long_tables_make_no_object_for_each_row(tmp_path, ending):
     """100,000 rows with 1,300 names: Python's allocator holds a few objects a name more than before, not one a row."""

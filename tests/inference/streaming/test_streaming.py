@@ -202,6 +202,7 @@ def test_gradients_from_disk_end_where_those_in_memory_do(tmp_path, model):
     assert (caught["label"] == truth[caught.index]).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_gradients_to_a_point_end_where_em_does(tmp_path):
     frame, _ = crowd(items=600, workers=10)
     frame.to_parquet(tmp_path / "x.parquet")

@@ -238,6 +238,7 @@ def test_a_worker_wrong_in_all_annotations_is_adversarial(classes, method):
     assert not set(table["verdict"].filter(like="honest")) & set(workers.UNRELIABLE)
 
 
+@pytest.mark.slow
 def test_rate_of_false_alarms():
     """In 48 crowds nobody honest is called adversarial, random or constant, and one random worker in 16 at most adversarial."""
     alarms, taken = 0, 0
