@@ -315,7 +315,7 @@ class ItemEffects(AnnotationModel):
             sizes=np.array([J, K, M, G, *strength.tolist()]),
             numbers=np.array([*MEAN, *PRECISION, *scales, *concentration, *effects.double().exp().flatten().tolist()]),
             states=K * M,
-            work=J * K * (2 * K + M),
+            work=J * K * (2 * K + 2 * M + 1),
         )
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:

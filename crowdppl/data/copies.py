@@ -14,6 +14,7 @@ agrees, nothing tells a group that copies from one that knows better, and all of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -100,8 +101,11 @@ def copied_answers(data: Annotations) -> list[Copies]:
     for pair in candidates[np.argsort(significance[candidates], kind="stable")][:PAIRS]:
         one, other = int(a[pair]), int(b[pair])
         suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
-        bound = votes.explained(one, other, suspects if len(suspects) <= SUSPECTS else set())
-        if bound is not None and _at_least(equal[pair], common[pair], bound) * len(a) < FALSE_ALARMS:
+
+        def exceeds(bound: float, pair: int = pair) -> bool:
+            return bool(_at_least(equal[pair], common[pair], bound) * len(a) < FALSE_ALARMS)
+
+        if votes.exceeds_explained(one, other, suspects if len(suspects) <= SUSPECTS else set(), exceeds):
             named.append((one, other, int(common[pair]), int(equal[pair])))
     groups = _groups(named, data.J)
     return [replace(group, others=agreement) for group, agreement in zip(groups, votes.others(groups), strict=True)]
@@ -189,11 +193,31 @@ class _Votes:
             out.append(ChanceAgreement.within(counts[own]))
         return out
 
-    def explained(self, a: int, b: int, suspects: set[int]) -> float | None:
-        """Return the share of equal labels of a pair if half were copied, at most, or ``None`` where too little is known."""
+    def exceeds_explained(self, a: int, b: int, suspects: set[int], exceeds: Callable[[float], bool]) -> bool:
+        """Return whether labels of a pair are equal more often than if half were copied and accuracy explained the rest.
+
+        Args:
+            a: a worker.
+            b: another one.
+            suspects: whose labels say nothing of the accuracy.
+            exceeds: returns whether equal labels are more than a share of the common ones explains.
+
+        Returns:
+            That; ``False`` where too little is known.
+        """
         of_a, of_b = self.of_worker(a), self.of_worker(b)
         items, at_a, at_b = np.intersect1d(of_a[0], of_b[0], assume_unique=True, return_indices=True)
         first, second = of_a[1][at_a], of_b[1][at_b]
+
+        def shares(labels: Array, weight: Array | None = None) -> Array:
+            counted = np.bincount(labels, weight, minlength=self.counts.shape[1])
+            return counted / (len(labels) if weight is None else weight.sum())
+
+        chance = float(shares(first) @ shares(second))
+        if not exceeds(
+            chance + (1 - chance) * COPIED
+        ):  # whatever accuracy explains: most pairs, at a fraction of the time
+            return False
         each = np.arange(len(items))
         others = self.counts[items].copy()  # (n, L)
         others[each, first] -= 1
@@ -205,22 +229,16 @@ class _Votes:
         number = others.sum(1)
         rest = ChanceAgreement.within(others)
         if number.sum() < OTHERS or rest is None:
-            return None
-
-        def shares(labels: Array, weight: Array) -> Array:
-            return np.bincount(labels, weight, minlength=others.shape[1]) / weight.sum()
-
+            return False
         all_others = others.sum(0) / number.sum()
         one = ChanceAgreement.of(others[each, first], number, float(shares(first, number) @ all_others))
         two = ChanceAgreement.of(others[each, second], number, float(shares(second, number) @ all_others))
         if rest.value <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
-            return None
+            return False
         honest = max(0.0, one.value) * max(0.0, two.value) / rest.value
         relative = sum((part.error / max(part.value, 1e-3)) ** 2 for part in (one, two, rest))
         honest = min(1.0, honest * (1 + MARGIN * relative**0.5))
-        equal = np.ones(len(items))
-        chance = float(shares(first, equal) @ shares(second, equal))
-        return chance + (1 - chance) * (COPIED + (1 - COPIED) * honest)
+        return exceeds(chance + (1 - chance) * (COPIED + (1 - COPIED) * honest))
 
 
 def _at_least(equal: Array, common: Array, rate: float) -> Array:

@@ -22,7 +22,7 @@ from crowdppl.inference.em_loop import EMLoop
 from crowdppl.inference.em_state import EMCheckpoint, EMResult
 from crowdppl.inference.em_stochastic import StochasticEMLoop
 from crowdppl.inference.m_step import MStep, Schedule
-from crowdppl.inference.memory import affordable, thinned_note
+from crowdppl.inference.memory import KEPT, affordable, thinned_note, worthwhile
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.solutions import share, solution, warning
@@ -72,7 +72,7 @@ def em(
     tol: float,
     restarts: int,
     accelerate: bool,
-    num_samples: int,
+    num_samples: int | None,
     learning_rate: float,
     batch_size: int | None,
     epochs: int,
@@ -98,7 +98,7 @@ def em(
             networks or in which an item has several truths.
         accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008; from several steps
             where both are compiled, Anderson 1965), falling back to the plain step wherever the log posterior would fall.
-        num_samples: draws for intervals, see ``interval_method`` of the result.
+        num_samples: draws for intervals, see ``interval_method`` of the result; ``None`` for as many as are worth their time.
         learning_rate: of Adam, for networks.
         batch_size: items in a mini-batch, for networks.
         epochs: passes over the items in one M step, for networks.
@@ -231,21 +231,24 @@ def _intervals(
     data: Annotations,
     space: Space,
     point: Parameters,
-    num_samples: int,
+    num_samples: int | None,
 ) -> Draws:
+    requested = KEPT if num_samples is None else num_samples
     if model.has_conditionals and model.why_not_gibbs(data) is None:
-        count = affordable(space.size, data, num_samples)
-        warnings = [thinned_note(count, num_samples)] if count < num_samples else []
+        count = affordable(space.size, data, requested)
+        warnings = [thinned_note(count, requested)] if count < requested else []
+        if num_samples is None:
+            count = min(count, worthwhile(model.states, data))
         later = partial(_swept, model, data, point, count)
         return Draws({}, "approximation", ONE_SWEEP, warnings=warnings, later=later, count=count)
     weights = {name: point[name] for name in space.weights}
     rest = space.part(set(space.sizes) - space.weights)
-    count = affordable(rest.size, data, num_samples)
+    count = affordable(rest.size, data, requested)
     normal, flat = None, list[str]()
     if 0 < rest.size <= LAPLACE_SIZE:
         normal, flat = _laplace(model, data, rest, point, count)
     if normal is not None and not flat:
-        warnings = [thinned_note(count, num_samples)] if count < num_samples else []
+        warnings = [thinned_note(count, requested)] if count < requested else []
         return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights, warnings=warnings)
     samples = {name: point[name][None, None] for name in rest.sizes}
     sentence = FLAT.format(sites=listed(flat, 5)) if flat else POINT

@@ -398,7 +398,7 @@ def _other(work: Work, data: Annotations, probability: Tensor, count: int) -> In
     return independence(data, probability, count) if usual and public else None
 
 
-def _few_draws(count: int, requested: int, data: Annotations) -> str:
+def _few_draws(count: int, requested: int | None, data: Annotations) -> str:
     """Return the warning that intervals come from few draws, and why."""
     if count == requested:
         return f"the ends of intervals come from {count} draws and are rough; raise num_samples to at least 100"

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 KEEP_BYTES = 2**30
 # Draws kept of a Gibbs sampler's run of any length: enough for the ends of intervals, and files and views stay small.
 KEPT = 1000
+# Draws around a point that a fit takes unless it is given their number: as many as so many operations allow (a second), and no
+# fewer than this. The Monte Carlo error of an interval's ends is then a tenth of the standard deviation, in place of .07 of it,
+# and data on which a draw takes long are large ones, with small standard deviations.
+OPERATIONS, LEAST = 10**9, 400
 # Temporary arrays of batched draws take at most this many bytes: within the caches, and small enough for the allocator to
 # retain (larger ones come from the system page by page: measured five times slower at 2**27).
 WORK_BYTES = 2**22
@@ -38,6 +42,18 @@ def thinning(size: int, data: Annotations, draws: int) -> int:
 def affordable(size: int, data: Annotations, draws: int) -> int:
     """Return how many of ``draws`` independent draws fit in ``KEEP_BYTES``; arguments as for :func:`thinning`."""
     return max(1, min(draws, KEEP_BYTES // _draw_bytes(size, data)))
+
+
+def worthwhile(states: int, data: Annotations) -> int:
+    """Return how many draws around a point a fit takes where their number is not given.
+
+    Args:
+        states: of an item.
+        data: the annotations.
+    """
+    # Products of probabilities, logarithms and powers of items, gamma variables of workers.
+    each = states * data.A + 20 * data.N * data.K + data.J * data.K * (2 * states + 20 * data.K)
+    return min(KEPT, max(LEAST, OPERATIONS // each))
 
 
 def _draw_bytes(size: int, data: Annotations) -> int:

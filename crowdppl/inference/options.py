@@ -104,7 +104,10 @@ class EM(Engine):
     accelerate: Annotated[
         bool, Option(True, flag, "extrapolate along the path of closed-form steps (SQUAREM, Anderson) where that rises")
     ] = UNSET
-    num_samples: Annotated[int, Option(1000, whole(1), "draws for intervals")] = UNSET
+    num_samples: Annotated[
+        int | None,
+        Option(None, whole(1), "draws for intervals, in place of 1,000, or down to 400 where a draw takes long"),
+    ] = UNSET
     learning_rate: Annotated[float, Option(1e-3, positive, "of Adam, for networks")] = UNSET
     batch_size: Annotated[
         int | None,

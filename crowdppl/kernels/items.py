@@ -52,13 +52,26 @@ def multiply(begin: Any, p: Any, table: Any, column: Any, first: Any, end: Any) 
         for n in range(first, end):
             eight = multiplied(eight, table, np.uint64(column[n]) * width)
         write(eight, p, BEGIN)
+    elif width < np.uint64(96):  # eight at a time; the last ones may be computed twice
+        last, place = width - np.uint64(8), BEGIN
+        while True:
+            some = set_to(zeros(8, 8), begin, place)
+            for n in range(first, end):
+                some = multiplied(some, table, np.uint64(column[n]) * width + place)
+            write(some, p, place)
+            if place == last:
+                break
+            place = min(place + np.uint64(8), last)
     else:
-        for s in range(width):
-            p[s] = begin[s]
-        for n in range(first, end):
-            at = np.uint64(column[n]) * width
-            for s in range(width):
-                p[s] *= table[at + s]
+        last, place = width - np.uint64(32), BEGIN
+        while True:
+            many = set_to(zeros(32, 32), begin, place)
+            for n in range(first, end):
+                many = multiplied(many, table, np.uint64(column[n]) * width + place)
+            write(many, p, place)
+            if place == last:
+                break
+            place = min(place + np.uint64(32), last)
 
 
 @inline

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdppl.kernels.code_cache import inner
-from crowdppl.kernels.logit_rows import FIXED, sites
+from crowdppl.kernels.logit_rows import FIXED, rooms, sites
 
 # Largest change of a logit in one step, the first share of it that is tried, the factor that shortens it, and how often it does;
 # crowdppl.model.logit_rows has the same.
@@ -54,59 +54,40 @@ def _fill_powers(x: Any, n: Any, p: Any) -> Any:
 
 
 @inner
-def _fit(x: Any, n: Any, e: Any, factors: Any, p: Any) -> Any:
-    """Return the log-likelihood of a row's labels ``n (K,)`` and effects ``e (M,)`` at logits ``x (K,)``; ``p (K,)`` is room."""
-    K = x.shape[0]
-    out, given = _fill_powers(x, n, p)
-    if given == 0.0:
-        return 0.0
-    for m in range(e.shape[0]):
-        if e[m] > 0.0:
-            total = 0.0
-            for y in range(K):
-                total += p[y] * factors[m, y]
-            out -= e[m] * math.log(total)
-    return out
+def _fit(x: Any, n: Any, e: Any, by: Any, p: Any, totals: Any) -> Any:
+    """Return the log-likelihood of a row's labels ``n (K,)`` and effects ``e (M,)`` at logits ``x (K,)``.
 
-
-@inner
-def _slopes(x: Any, n: Any, e: Any, factors: Any, p: Any, slope: Any, curve: Any) -> Any:
-    """Write first derivatives of the same by the logits, ``slope (K,)``, and minus the second ones, ``curve (K,)``; return it."""
-    K = x.shape[0]
-    out, given = _fill_powers(x, n, p)
-    for y in range(K):
-        slope[y], curve[y] = n[y], 0.0
-    if given == 0.0:
-        return 0.0
-    for m in range(e.shape[0]):
-        if e[m] > 0.0:
-            out -= e[m] * math.log(_add_slopes(e[m], factors[m], p, slope, curve))
-    return out
-
-
-@inner
-def _slopes_alone(x: Any, n: Any, e: Any, factors: Any, p: Any, slope: Any, curve: Any) -> None:
-    """Write the same derivatives, without the log-likelihood and its logarithms."""
-    _, given = _fill_powers(x, n, p)
+    ``by (K, M)`` are the factors by label. ``p (K,)``, powers of the logits, and ``totals (M,)``, their normalisers under each
+    effect, are written.
+    """
+    out, _ = _fill_powers(x, n, p)
+    totals[:] = 0.0
     for y in range(x.shape[0]):
-        slope[y], curve[y] = n[y], 0.0
+        for m in range(e.shape[0]):
+            totals[m] += p[y] * by[y, m]
     for m in range(e.shape[0]):
-        if given > 0.0 and e[m] > 0.0:
-            _add_slopes(e[m], factors[m], p, slope, curve)
+        if e[m] > 0.0:
+            out -= e[m] * math.log(totals[m])
+    return out
 
 
 @inner
-def _add_slopes(expected: Any, factors: Any, p: Any, slope: Any, curve: Any) -> Any:
-    """Add derivatives for the labels that are expected under one effect; return the normaliser of ``p`` times its factors."""
-    total = 0.0
+def _fill_slopes(n: Any, e: Any, by: Any, p: Any, totals: Any, shares: Any, slope: Any, curve: Any) -> None:
+    """Write first derivatives of the same by the logits, ``slope (K,)``, and minus the second ones, ``curve (K,)``.
+
+    From ``p`` and ``totals`` as :func:`_fit` writes them; ``shares (M,)`` is room.
+    """
+    for m in range(e.shape[0]):
+        totals[m] = 1.0 / totals[m]
+        shares[m] = e[m] * totals[m]
     for y in range(p.shape[0]):
-        total += p[y] * factors[y]
-    by = 1.0 / total
-    for y in range(p.shape[0]):
-        share = p[y] * factors[y] * by
-        slope[y] -= expected * share
-        curve[y] += expected * share * (1.0 - share)
-    return total
+        expected, squares = 0.0, 0.0
+        for m in range(e.shape[0]):
+            share = shares[m] * by[y, m]
+            expected += share
+            squares += share * by[y, m] * totals[m]
+        slope[y] = n[y] - p[y] * expected
+        curve[y] = max(p[y] * (expected - p[y] * squares), 0.0)
 
 
 @inner
@@ -126,17 +107,30 @@ def _squares(values: Any) -> Any:
 
 @inner
 def _raise_workers(
-    labels: Any, effects: Any, numbers: Any, factors: Any, crowd: Any, D: Any, a: Any, b: Any, d: Any
+    labels: Any,
+    effects: Any,
+    numbers: Any,
+    by: Any,
+    crowd: Any,
+    D: Any,
+    a: Any,
+    b: Any,
+    d: Any,
+    powers: Any,
+    totals: Any,
 ) -> Any:
     """Take a step of each worker's competence, preferences and deviations that does not lower the log joint.
+
+    ``powers (J, K, K)`` and ``totals (J, K, M)`` of all rows after the steps are written.
 
     Returns:
         The log-likelihood of all rows after the steps, and the sum of the approximate posterior variances of the workers'
         competence.
     """
-    J, K = b.shape[0], b.shape[1]
+    J, K, M = totals.shape
     preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
-    x, p, slope, curve = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
+    x, slope, curve, shares, inverse = np.empty(K), np.empty((K, K)), np.empty((K, K)), np.empty(M), np.empty(M)
+    p, sums = np.empty((K, K)), np.empty((K, M))
     step_b, new_b, step_d, new_d = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
     likelihood, variance = 0.0, 0.0
     for j in range(J):
@@ -144,7 +138,10 @@ def _raise_workers(
         slope_a, curve_a, fit = -crowd[1] * (a[j] - crowd[0]), crowd[1], 0.0
         for k in range(K):
             _fill_row(k, a[j], b[j], D[k], d[j, k], x)
-            fit += _slopes(x, labels[j, k], effects[j, k], factors, p, slope[k], curve[k])
+            n, e = labels[j, k], effects[j, k]
+            fit += _fit(x, n, e, by, powers[j, k], totals[j, k])
+            inverse[:] = totals[j, k]
+            _fill_slopes(n, e, by, powers[j, k], inverse, shares, slope[k], curve[k])
             before -= deviation * _squares(d[j, k]) / 2.0
             slope_a += slope[k, k]
             curve_a += curve[k, k]
@@ -169,14 +166,16 @@ def _raise_workers(
                 for y in range(K):
                     new_d[k, y] = d[j, k, y] + size * step_d[k, y]
                 _fill_row(k, new_a, new_b, D[k], new_d[k], x)
-                new_fit += _fit(x, labels[j, k], effects[j, k], factors, p)
+                new_fit += _fit(x, labels[j, k], effects[j, k], by, p[k], sums[k])
                 after -= deviation * _squares(new_d[k]) / 2.0
             if not after + new_fit < before:
                 a[j], fit = new_a, new_fit
                 for k in range(K):
                     b[j, k] = new_b[k]
                     for y in range(K):
-                        d[j, k, y] = new_d[k, y]
+                        d[j, k, y], powers[j, k, y] = new_d[k, y], p[k, y]
+                    for m in range(M):
+                        totals[j, k, m] = sums[k, m]
                 break
             size *= SHORTEN
         likelihood += fit
@@ -185,23 +184,33 @@ def _raise_workers(
 
 @inner
 def _raise_crowd(
-    labels: Any, effects: Any, numbers: Any, factors: Any, likelihood: Any, D: Any, a: Any, b: Any, d: Any
+    labels: Any,
+    effects: Any,
+    numbers: Any,
+    by: Any,
+    likelihood: Any,
+    D: Any,
+    a: Any,
+    b: Any,
+    d: Any,
+    powers: Any,
+    totals: Any,
 ) -> None:
     """Take a step of the crowd's confusion that does not lower the log joint; then move what all workers deviate by to it.
 
-    ``likelihood`` is the log-likelihood of all rows before the step.
+    ``likelihood`` is the log-likelihood of all rows before the step; ``powers`` and ``totals`` are those of the rows, and are
+    written over.
     """
-    J, K = b.shape[0], b.shape[1]
+    J, K, M = totals.shape
     common, deviation = 1.0 / numbers[5] ** 2, 1.0 / numbers[6] ** 2
-    x, p, slope, curve = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    x, shares, slope, curve = np.empty(K), np.empty(M), np.empty(K), np.empty(K)
     step, bend, new = np.zeros((K, K)), np.zeros((K, K)), np.empty((K, K))
     before = likelihood
     for k in range(K):
         before -= common * _squares(D[k]) / 2.0
     for j in range(J):
         for k in range(K):
-            _fill_row(k, a[j], b[j], D[k], d[j, k], x)
-            _slopes_alone(x, labels[j, k], effects[j, k], factors, p, slope, curve)
+            _fill_slopes(labels[j, k], effects[j, k], by, powers[j, k], totals[j, k], shares, slope, curve)
             for y in range(K):
                 step[k, y] += slope[y]
                 bend[k, y] += curve[y]
@@ -218,7 +227,7 @@ def _raise_crowd(
         for j in range(J):
             for k in range(K):
                 _fill_row(k, a[j], b[j], new[k], d[j, k], x)
-                after += _fit(x, labels[j, k], effects[j, k], factors, p)
+                after += _fit(x, labels[j, k], effects[j, k], by, powers[j, k], totals[j, k])
         if after >= before:
             for k in range(K):
                 for y in range(K):
@@ -280,13 +289,13 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
     """Set the two Dirichlet sites to their modes, and take steps of the workers and of the crowd.
 
     ``counts (J*K, S)`` are expected labels by worker and label, and state; ``size (S,)`` expected items; ``work`` is room for
-    J K (K + M) numbers. One step of each is taken. Unless ``first`` is 0, the parameters are those of a first M step: several
-    steps, which also learn mean and precision of the crowd's competence by empirical Bayes, from the same start.
+    J K (2 K + 2 M + 1) numbers. One step of each is taken. Unless ``first`` is 0, the parameters are those of a first M step:
+    several steps, which also learn mean and precision of the crowd's competence by empirical Bayes, from the same start.
     """
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
     prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)
-    factors = numbers[FIXED + K + G :].reshape(M, K)
-    labels, effects = work[: J * K * K].reshape(J, K, K), work[J * K * K : J * K * (K + M)].reshape(J, K, M)
+    by = np.ascontiguousarray(numbers[FIXED + K + G :].reshape(M, K).T)
+    labels, powers, effects, totals, _ = rooms(work, J, K, M)
     classes, strengths = np.zeros(K), np.zeros(G)
     for k in range(K):
         for m in range(M):
@@ -294,8 +303,7 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
             strengths[sizes[4 + m]] += size[k * M + m]
     _fill_mode(classes, numbers[FIXED : FIXED + K], prevalence)
     _fill_mode(strengths, numbers[FIXED + K : FIXED + K + G], weights)
-    for n in range(J * K * (K + M)):
-        work[n] = 0.0
+    effects[:] = 0.0
     for j in range(J):
         for y in range(K):
             for k in range(K):
@@ -310,8 +318,8 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
         D[:], b[:], d[:] = 0.0, 0.0, 0.0
         a[:] = numbers[0]
     for _ in range(FIRST if first > 0 else 1):
-        likelihood, spread = _raise_workers(labels, effects, numbers, factors, crowd, D, a, b, d)
-        _raise_crowd(labels, effects, numbers, factors, likelihood, D, a, b, d)
+        likelihood, spread = _raise_workers(labels, effects, numbers, by, crowd, D, a, b, d, powers, totals)
+        _raise_crowd(labels, effects, numbers, by, likelihood, D, a, b, d, powers, totals)
         if first > 0:
             crowd[0] = numbers[0]
             for j in range(J):

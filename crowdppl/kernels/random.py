@@ -139,7 +139,7 @@ def gamma(state: Any, shape: Any) -> Any:
     """
     factor = 1.0
     if shape < 1.0:
-        factor = (1.0 - uniform(state)) ** (1.0 / shape)
+        factor = math.exp(math.log(1.0 - uniform(state)) / shape)  # half the time of a power
         shape += 1.0
     return max(_gamma_from_one(state, shape) * factor, LEAST)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -180,20 +181,51 @@ class Chains(Threads):
         """Return for how many sweeps from a place on there is room, if there is room for so many that are watched."""
         return (-(-place // self.sparse) + room) * self.sparse - place
 
-    def from_point(self, vector: Tensor, count: int) -> Tensor:
-        """Take a sweep from a point ``(P,)`` several times, and return where each ends, ``(count, P)``."""
+    def from_point(self, vector: Tensor, count: int, states: Callable[[], Tensor]) -> Tensor:
+        """Take a sweep from a point ``(P,)`` several times, and return where each ends, ``(count, P)``.
+
+        Args:
+            vector: the point.
+            count: of sweeps.
+            states: returns the probabilities of the items' states at the point, ``(N, S)``, in float64.
+        """
         out = torch.empty(count, len(vector), dtype=torch.float64)
-
-        def some(chain: Chain, part: Tensor) -> None:
-            for row in part:
-                chain.vector[0] = vector
-                self.sweep(chain, 1, None, 0, 1)
-                row.copy_(chain.vector[0])
-
         parts = out.tensor_split(min(PARTS, count))
-        chains = [self.chain(vector.unsqueeze(0).clone()) for _ in parts]
-        self.all([partial(some, chain, part) for chain, part in zip(chains, parts, strict=True)])
+        around = kernel_around(self.step.family)
+        if around is None:
+            chains = [self.chain(vector.unsqueeze(0).clone()) for _ in parts]
+            tasks = [partial(self._sweep_back, vector, chain, part) for chain, part in zip(chains, parts, strict=True)]
+        else:
+            below, worker = states().cumsum(-1).numpy(), self.data.worker.numpy().astype(np.uint32)
+            draw = partial(self._draw_around, around, worker, below, vector.numpy())
+            tasks = [partial(draw, begun(), part) for part in parts]
+        self.all(tasks)
         return out
+
+    def _sweep_back(self, vector: Tensor, chain: Chain, out: Tensor) -> None:
+        """Take a sweep from a point for each row of ``out``."""
+        for row in out:
+            chain.vector[0] = vector
+            self.sweep(chain, 1, None, 0, 1)
+            row.copy_(chain.vector[0])
+
+    def _draw_around(
+        self, around: Any, worker: np.ndarray, below: np.ndarray, point: np.ndarray, stream: Tensor, out: Tensor
+    ) -> None:
+        """Draw each row of ``out`` around a point, some rows in a call; torch is not called in these."""
+        work, state, step = np.empty(self.step.work), stream.numpy().view(np.uint64), self.step
+        arrays = self.arrays.start, self.arrays.column, worker, below
+        at_a_time = max(1, CALL // (self.data.A + self.data.N + step.work))
+        for rows in out.split(at_a_time):
+            around(*arrays, step.sizes, step.numbers, point, state, work, rows.numpy())
+
+
+@cache
+def kernel_around(family: str) -> Any:
+    """Return the compiled draws around a point of a family that has them; ``None`` where chains take a sweep for each draw."""
+    from crowdppl.kernels.logit_rows_around import around  # here: numba may not be there
+
+    return around() if family == "logit rows" else None
 
 
 def serves(data: Annotations) -> bool:

@@ -445,8 +445,13 @@ class CompiledSampler(Sampler):
 
     def from_point(self, point: Parameters, count: int) -> Parameters:
         """Draw parameters by a sweep from a point, in threads."""
+
+        def states() -> Tensor:
+            joint = self.model.item_log_joint(point, self.data)
+            return self.model.learned_from(joint, self.data).softmax(-1).double()
+
         with closing(Chains(self.step, self.data, None, None, PARTS)) as chains:
-            values = chains.from_point(self.step.vector(point), count)
+            values = chains.from_point(self.step.vector(point), count, states)
         return {name: value.unsqueeze(0) for name, value in self.step.parameters(values, self.data.dtype).items()}
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
+from crowdppl.inference.memory import KEPT
 from crowdppl.inference.numeric.draws import STORED, NumericDraws
 from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, Parameters, readings
 from crowdppl.inference.numeric.regression import Truths, drawn
@@ -363,7 +364,7 @@ def em(
             break
     trace.append(loop.bound())
     state = loop.state
-    count = max(1, min(given["num_samples"], STORED // data.columns))
+    count = max(1, min(given["num_samples"] or KEPT, STORED // data.columns))
     samples = _drawn(model, data, state, loop.truths, count)
     facts = {"converged": converged, "iterations": step + 1, "lower_bound": trace[-1]}
     warnings = [] if converged else [f"EM stopped after {step + 1} steps before it stood; raise max_iter"]
