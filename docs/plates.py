@@ -66,10 +66,13 @@ def graph(model: AnnotationModel) -> Graph:
         data = data.with_sequences(tokens)
     with isolated(0), torch.no_grad(), pyro.validation_enabled(False):
         bound = bind(model, data)
-        own_truth = model.expand(data).parent_item is not None  # each annotation has a truth of its own
+        arranged = model.expand(data)
+        own_truth = arranged.parent_item is not None  # each annotation has a truth of its own
         if own_truth:
             data = data.per_annotation()
         data = replace(data, features=ProvenanceTensor(data.features, frozenset({"features"})))
+        if arranged.opinions is not None:
+            data = replace(data, opinions=ProvenanceTensor(arranged.opinions, frozenset({"features"})))
         with poutine.trace() as traced, TrackProvenance():
             parameters = bound.prior(data, bound.plates(data))
             truth = pyro.sample("truth", bound.truth(parameters, data))

@@ -7,6 +7,7 @@ from crowdppl.models.community import CommunityDawidSkene
 from crowdppl.models.conal import CoNAL
 from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
+from crowdppl.models.features_and_effects import FeaturesAndEffects
 from crowdppl.models.glad import GLAD
 from crowdppl.models.graded_facets import GradedFacets
 from crowdppl.models.hierarchical import HierarchicalDawidSkene
@@ -36,6 +37,7 @@ from crowdppl.models.worker_groups import WorkerGroups
 CATALOGUE: dict[str, type[AnnotationModel]] = {
     "dawid-skene": DawidSkene,
     "item-effects": ItemEffects,
+    "features-and-effects": FeaturesAndEffects,
     "hierarchical": HierarchicalDawidSkene,
     "community": CommunityDawidSkene,
     "item-subtypes": ItemSubtypes,
@@ -80,6 +82,7 @@ __all__ = [
     "CommunityDawidSkene",
     "CrowdMixture",
     "DawidSkene",
+    "FeaturesAndEffects",
     "GradedFacets",
     "HierarchicalDawidSkene",
     "ItemDifficulty",

@@ -337,6 +337,7 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
                     "majority-vote",
                     "spammers",
                     "item-effects",
+                    "features-and-effects",
                     "graded-facets",
                     "label-sets",
                 )

@@ -27,7 +27,9 @@ Kind = Literal["nominal", "ordinal", "numeric"]
 AXES: dict[str, Axis] = {
     **dict.fromkeys(("item", "worker", "label", "previous", "timestamp", "seconds"), "annotation"),
     "standard_covariates": "annotation",
-    **dict.fromkeys(("truth", "features", "multiplicity", "weight", "start", "anchor", "parent_item"), "item"),
+    **dict.fromkeys(
+        ("truth", "features", "multiplicity", "weight", "start", "anchor", "opinions", "parent_item"), "item"
+    ),
     **dict.fromkeys(("sequence", "position"), "item"),
     "worker_features": "worker",
 }
@@ -64,6 +66,7 @@ class AnnotationFields:
     seconds: Tensor | None = None
     start: Tensor | None = None
     anchor: Tensor | None = None
+    opinions: Tensor | None = None
     parent_item: Tensor | None = None
     item_column: str = "task"
     repeats: Repeats = "keep"

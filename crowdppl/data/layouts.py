@@ -320,6 +320,7 @@ class AnnotationLayouts(AnnotationFields):
             standard_covariates=self._usual_covariates(0),
             start=None,
             anchor=None,
+            opinions=None,
             parent_item=None,
             notes=(),
             others=None,
@@ -410,6 +411,7 @@ class AnnotationLayouts(AnnotationFields):
             **NO_COVARIATES,
             start=None if self.start is None else self.start[parent],
             anchor=None,
+            opinions=None,
             parent_item=parent,
             **NO_SEQUENCES,
         )

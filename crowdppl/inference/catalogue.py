@@ -1,11 +1,12 @@
 """Models by name, and the model of a fit that names none.
 
 For grades that model is graded facets. For classes it is item effects, which find the most true labels on public data
-(``docs/benchmarks/default-model.md``). An item then has a state for each pair of class and effect, ``K (2 K + 1)`` of them for
+(``docs/benchmarks/default-model.md``), together with a classifier where items have features that say something of their classes
+(``docs/benchmarks/classifier-prior.md``). An item then has a state for each pair of class and effect, ``K (2 K + 1)`` of them for
 more than two classes, so that their cost grows with the third to fifth power of the number of classes. Where that is too much, it
-is Dawid and Skene's model, as it is where the caller says that annotations of an item are independent. Where labels cannot
-tell workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote, the model in which all workers are alike. In each
-case a note says so.
+is Dawid and Skene's model, as it is where the caller says that annotations of an item are independent, and no features say
+anything. Where labels cannot tell workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote, the model in which
+all workers are alike. In each case a note says so.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
 TOKENS, SETS, COVARIATES = "sequential-workers", "label-sets", "accuracy-regression"
+FEATURES = "features-and-effects"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
 # the same items.
 MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 # Operations in one step of the default model, about, above which the other one is fitted: a fit takes a thousand steps.
 MOST_OPERATIONS = 3e7
+# Items times states of the model with a classifier of features above which features are left unread: a fit takes half a minute.
+MOST_STATES = 1e6
 
 
 def catalogue() -> dict[str, type[AnnotationModel]]:
@@ -95,6 +99,42 @@ def compared_models(data: Annotations) -> tuple[str, ...]:
     return tuple(GRADES if name == "one-coin" else name for name in MODELS) if data.kind == "ordinal" else MODELS
 
 
+def reads_by_default(data: Annotations) -> bool:
+    """Return whether the features of items are weighed for the model of a fit that names none: not where that takes too long."""
+    from crowdppl.model.opinions import MOST, cost
+
+    states = named_model(FEATURES).states(data)
+    return bool(data.D) and data.multiplicity is None and cost(data) <= MOST and data.N * states <= MOST_STATES
+
+
+def say_nothing(data: Annotations) -> bool:
+    """Return whether features of items were weighed by default, and say nothing of the classes."""
+    from crowdppl.model.opinions import LEAST, learned
+
+    nominal = data.kind != "ordinal" and data.sequence is None and not data.P
+    return nominal and reads_by_default(data) and learned(data).errors < LEAST
+
+
+def _with_features(data: Annotations, usual: str, note: str | None) -> tuple[AnnotationModel, str | None]:
+    """Return the model that reads features in place of the usual one, or the usual one where they say nothing, and the note.
+
+    It is the same where errors are independent: it had a lower log loss than Raykar's model and Dawid and Skene's.
+    """
+    from crowdppl.model.opinions import learned
+
+    if say_nothing(data):
+        name = usual
+        why = f"the features of items tell votes apart no better than chance would; model={FEATURES!r} reads them all the same"
+    else:
+        name = FEATURES
+        why = (
+            f"the features of items predict the votes on items left out, {learned(data).errors:.0f} standard errors better than "
+            f"the class shares do; model={usual!r} leaves them unread"
+        )
+    sentence = f"{name} was fitted: {why}"
+    return named_model(name), sentence if note is None else f"{note}. {sentence}"
+
+
 def default_model(data: Annotations, *, independent: bool = False) -> tuple[AnnotationModel, str | None]:
     """Return the model of a fit that names none, and a note where it is not the usual one, or where labels look like grades.
 
@@ -120,6 +160,8 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
             f"{ALIKE} was fitted, in which all workers are alike: {reason}; model={DEFAULT!r} rates workers all the same"
         )
     if independent:
+        if reads_by_default(data):
+            return _with_features(data, LARGE, note)
         return named_model(LARGE), note or (
             f"{LARGE} was fitted: where annotations of one item are independent, no item leads workers astray, which {DEFAULT} "
             f"is about; model={DEFAULT!r} fits it all the same"
@@ -129,7 +171,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
     # every effect adds.
     operations = float(usual.states(data)) * (data.A + data.J * data.K**2)
     if operations <= MOST_OPERATIONS:
-        return usual, note
+        return _with_features(data, DEFAULT, note) if reads_by_default(data) else (usual, note)
     note = (
         f"{LARGE} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "
         f"model={DEFAULT!r} fits it all the same"

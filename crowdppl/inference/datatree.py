@@ -117,11 +117,18 @@ def to_datatree(
     groups |= _of_parts(coordinates, parts)
     if draws.point is not None:
         groups["point"] = dataset(_point(dims, draws))
-    if weights:
-        # The safetensors format inside the file: one file holds everything, and nothing in it is ever executed.
-        stored = np.frombuffer(safetensors.torch.save(dict(weights)), dtype=np.uint8)
-        groups["networks"] = xr.Dataset({"safetensors": (("byte",), stored)})
-    return _tree(groups, attrs)
+    return _tree(groups | _of_weights(weights), attrs)
+
+
+def _of_weights(weights: Mapping[str, Tensor]) -> dict[str, xr.Dataset]:
+    """Return the group of the weights of networks, if there are any.
+
+    The safetensors format inside the file: one file holds everything, and nothing in it is ever executed.
+    """
+    if not weights:
+        return {}
+    stored = np.frombuffer(safetensors.torch.save(dict(weights)), dtype=np.uint8)
+    return {"networks": xr.Dataset({"safetensors": (("byte",), stored)})}
 
 
 @_without_calendars()
@@ -132,6 +139,7 @@ def first_datatree(
     probability: Tensor,
     published: Tensor | None,
     *,
+    weights: Mapping[str, Tensor],
     attrs: Mapping[str, Any],
     aside: Annotations | None = None,
     parts: Mapping[str, Mapping[str, Any] | None] | None = None,
@@ -144,6 +152,7 @@ def first_datatree(
         draws: of the engine, still to be drawn.
         probability: of the classes, ``(N, K)``.
         published: likewise by the model as published, if that differs.
+        weights: of networks, by name.
         attrs: of the tree, see :func:`attributes`.
         aside: annotations that the fit did not count, if any.
         parts: likewise.
@@ -157,7 +166,7 @@ def first_datatree(
         "observed_data": _dataset(coordinates, {"labels": (("annotation",), data.label)}),
         "constant_data": _dataset(coordinates, _constant_data(data, aside)),
     }
-    groups |= _of_parts(coordinates, parts)
+    groups |= _of_parts(coordinates, parts) | _of_weights(weights)
     if published is not None:
         groups["calibrated"] = _dataset(coordinates, {"probability": (axes, probability)})
     return _tree(groups, attrs)

@@ -222,7 +222,7 @@ def _others(
 def _log_likelihood(model: BoundModel, data: Annotations, point: Parameters) -> float:
     """Return the marginal log-likelihood at a point, where the loop followed another objective."""
     with torch.no_grad():
-        joint = model.item_log_joint(point, data)
+        joint = model.item_log_joint(model.at_sites(point, data), data)
         return float(repeated(torch.logsumexp(joint, -1), data).sum())
 
 

@@ -90,6 +90,8 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     total = chains * count
     out = _allocate(total, data)
     arranged = model.expand(data)
+    # What is averaged over items is read off those of the arrangement, where these are the same.
+    given = arranged if arranged.parent_item is None else data
     rho: Tensor | None = None
     nodes: Tensor | None = None
     lift: Tensor | None = None
@@ -124,7 +126,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
             out.log_prior[part] = log_prior
             confusion = model.confusion_of(parameters, data)
-            prevalence = model.prevalence_of(parameters, data, out.lp[part].shape)
+            prevalence = model.prevalence_of(parameters, given, out.lp[part].shape)
             _set_mixing(out.mixing, part, confusion, prevalence)
             out.confusion[part], out.prevalence[part] = confusion, prevalence
             if labels is not None:

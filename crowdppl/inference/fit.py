@@ -37,7 +37,15 @@ from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference import distributed
 from crowdppl.inference.anchoring import learned
 from crowdppl.inference.backends import choose
-from crowdppl.inference.catalogue import catalogue, default_model, is_numeric, model_name, named_model
+from crowdppl.inference.catalogue import (
+    FEATURES,
+    catalogue,
+    default_model,
+    is_numeric,
+    model_name,
+    named_model,
+    say_nothing,
+)
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
 from crowdppl.inference.convergence import warning as not_converged
@@ -62,6 +70,7 @@ from crowdppl.inference.versions import versions
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
+from crowdppl.model.opinions import learned as learned_opinions
 from crowdppl.model.program import reads_features
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.linear_gaussian import LinearGaussian
@@ -319,6 +328,8 @@ def fitted(
             "sets": set_probabilities(bound, data, draws, effect, probability),
         }
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
+        if arranged.opinions is not None:
+            weights |= learned_opinions(data).classifier.state()
     seconds = time.perf_counter() - began
     if draws.kind == "approximation" and count < FEW_DRAWS:
         draws.warnings.append(_few_draws(count, options["num_samples"], data))
@@ -335,7 +346,8 @@ def fitted(
         draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     reads = reads_features(chosen, data)
-    draws.warnings += _unread(reads, data, name)
+    weighed = {"features": True} if work.default and data.D and say_nothing(data) else {}  # the note says so
+    draws.warnings += _unread(reads | weighed, data, name)
     run = {
         "model": name,
         "default_model": work.default,
@@ -381,9 +393,11 @@ def fitted(
         posterior = Posterior(tree)
         posterior._correct = None if evaluated.correct is None else evaluated.correct.numpy()
     else:
-        first = first_datatree(data, bound, draws, probability, published, attrs=attrs, aside=work.aside, parts=parts)
+        first = first_datatree(
+            data, bound, draws, probability, published, weights=weights, attrs=attrs, aside=work.aside, parts=parts
+        )
         posterior = Posterior(
-            first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside, other, parts)
+            first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside, other, parts, weights)
         )
     keep.clear()
     for sentence in draws.warnings:
@@ -417,7 +431,7 @@ def _per_item(data: Annotations) -> float:
 
 def _unread(reads: dict[str, bool], data: Annotations, name: str) -> list[str]:
     """Return a sentence for features that the model of this name does not read."""
-    classifiers = [kind for kind in catalogue() if provides(named_model(kind), "networks")]
+    classifiers = [kind for kind in catalogue() if kind == FEATURES or provides(named_model(kind), "networks")]
     unread = [] if reads.get("covariates", True) else list(data.covariate_names)
     sentence = f"the covariates {listed(unread, 5)} were not used: {name} does not read them, accuracy-regression does"
     return [sentence] * bool(unread) + [

@@ -25,6 +25,7 @@ from crowdppl.inference.numeric.predict import predict_numbers
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
+from crowdppl.model.opinions import Classifier
 from crowdppl.model.program import unknowns
 from crowdppl.posterior import workers
 from crowdppl.posterior.numbers import NumericPosterior
@@ -351,6 +352,8 @@ def parameter_draws(
             raise ModelError("this result has no networks; pass the model that was fitted")
         bound.networks.load(state)
         values |= bound.networks.start()
+    elif state:
+        bound.classifier = Classifier.of_state(state)
     sites = unknowns(bound, design)
     # The mode of an engine that maximises; else draws, of a result from a small file fewer.
     place = next(name for name in ("point", "thinned", "posterior") if name in posterior.tree.children)

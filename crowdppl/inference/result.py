@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import torch.distributed
 import xarray as xr
+from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.datatree import to_datatree
@@ -45,6 +46,7 @@ class Rest:
         aside: annotations that the fit did not count, if any.
         independence: the model of independent errors that the result is a mixture with, if any.
         parts: variables of the groups of spans and of sets, if there are any.
+        weights: of a classifier of features, by name.
     """
 
     def __init__(
@@ -59,11 +61,12 @@ class Rest:
         aside: Annotations | None = None,
         independence: Independence | None = None,
         parts: Mapping[str, Mapping[str, Any] | None] | None = None,
+        weights: Mapping[str, Tensor] | None = None,
     ):
         self._data, self._model, self._effect, self._attrs = data, model, effect, attrs
         self._draws = dataclasses.replace(draws, passes=None)  # compiled passes hold arrays as large as the data
         self._isolation, self._stream, self._aside = isolation, stream, aside
-        self._independence, self._parts = independence, parts
+        self._independence, self._parts, self._weights = independence, parts, weights or {}
         self._whole: tuple[xr.DataTree, np.ndarray | None] | None = None
 
     def __call__(self) -> tuple[xr.DataTree, np.ndarray | None]:
@@ -76,6 +79,7 @@ class Rest:
                 if self._independence is not None:
                     self._independence.mix_draws(evaluated, self._data)
                 whole = self._data, self._model, draws, evaluated
-                tree = to_datatree(*whole, weights={}, attrs=self._attrs, aside=self._aside, parts=self._parts)
+                weights, attrs = self._weights, self._attrs
+                tree = to_datatree(*whole, weights=weights, attrs=attrs, aside=self._aside, parts=self._parts)
                 self._whole = tree, None if evaluated.correct is None else evaluated.correct.numpy()
             return self._whole

@@ -27,6 +27,7 @@ from crowdppl.model.components import components
 from crowdppl.model.conjugacy import Conjugacy
 from crowdppl.model.coupling import Smoothed, item_log_joint
 from crowdppl.model.networks import Networks
+from crowdppl.model.opinions import Classifier
 from crowdppl.model.other_rates import OtherRates
 from crowdppl.model.plates import Plates
 
@@ -56,6 +57,7 @@ class BoundModel:
         model: the same.
         networks: of this fit; ``None`` where the model has none.
         others: the rates of labels that are never a true label; ``None`` without such labels.
+        classifier: of features, from an earlier fit, whose scores are the opinions on items; ``None`` for none.
     """
 
     def __init__(self, model: AnnotationModel, data: Annotations):
@@ -64,6 +66,7 @@ class BoundModel:
         placed = {name: copy.deepcopy(module).to(data.device, data.dtype) for name, module in modules.items()}
         self.networks = Networks(placed) if placed else None
         self.others = None if data.others is None else OtherRates(data)
+        self.classifier: Classifier | None = None
 
     # ------------------------------------------------------------------ the model's own
 
@@ -122,7 +125,7 @@ class BoundModel:
 
     def truth(self, parameters: Parameters, data: Annotations) -> Any:
         """Return the distribution of the truth over ``S`` states."""
-        return self.model.truth(parameters, data)
+        return self.model.truth(parameters, self._with_opinions(data))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Any:
         """Return the distribution of each label under each state, batch ``(A, S)``."""
@@ -130,7 +133,13 @@ class BoundModel:
 
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``log p(truth_i = s)``, ``(..., S)`` or ``(..., N, S)``."""
-        return self.model.log_truth(parameters, data)
+        return self.model.log_truth(parameters, self._with_opinions(data))
+
+    def _with_opinions(self, data: Annotations) -> Annotations:
+        """Return the data with the scores of the classifier of an earlier fit, if there is one."""
+        if self.classifier is None or data.opinions is not None or data.features is None:
+            return data
+        return dataclasses.replace(data, opinions=self.classifier.scores(data.features))
 
     def expand(self, data: Annotations) -> Annotations:
         """Return the annotations in the layout that the model is about.
@@ -138,7 +147,7 @@ class BoundModel:
         Raises:
             ModelError: where each annotation has a true label of its own, and some are never a true label.
         """
-        arranged = self.model.expand(data)
+        arranged = self.model.expand(self._with_opinions(data))
         if self.coupled and data.multiplicity is not None:
             raise ModelError(
                 f"{self.name} has items in sequences or sets, which have no multiplicities; write the items out"
@@ -601,6 +610,8 @@ class BoundModel:
             same = states.dim() <= len(lead) + 1  # one prior for all items
             probs = (states.unsqueeze(-2) if same else states) @ self.reading(parameters, data)
             probs = probs.squeeze(-2) if same else probs
+        elif data.opinions is not None:  # normalised already, and large
+            probs = self.by_class(self.log_truth(parameters, data).exp(), parameters, data)
         else:
             probs = self.by_class(self.truth(parameters, data).probs, parameters, data)
         if probs.dim() > len(lead) + 1:  # one prior for each item
@@ -623,7 +634,7 @@ class BoundModel:
             if self.reads:
                 table = self._states_of_class(parameters, data).unsqueeze(-3) @ table
             elif M > 1:
-                share = self._state_shares(parameters, data)  # (..., K, M)
+                share = self._state_shares(parameters, data, table.dim() - 3)  # (..., K, M)
                 table = (table.unflatten(-2, (-1, M)) * share[..., None, :, :, None]).sum(-2)
             return table.expand(*table.shape[:-3], data.J, *table.shape[-2:])
         if "confusion" in self.dims:
@@ -639,9 +650,14 @@ class BoundModel:
         mean = data.mean_by_worker(each)  # (J, K, K)
         return torch.where((mean.sum(-1, keepdim=True) == 0), 1 / data.K, mean)
 
-    def _state_shares(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the prior probability of each state within its class, ``(..., K, M)``."""
+    def _state_shares(self, parameters: Parameters, data: Annotations, leading: int | None = None) -> Tensor:
+        """Return the prior probability of each state within its class, ``(..., K, M)``.
+
+        Given the number of leading axes of the parameters, the mean over items where each has a prior of its own.
+        """
         share = self.log_truth(parameters, data).exp().unflatten(-1, (-1, self.states_per_class))
+        if leading is not None and share.dim() > leading + 2:
+            share = share.mean(-3)
         return share / share.sum(-1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
 
     def _states_of_class(self, parameters: Parameters, data: Annotations) -> Tensor:

@@ -442,6 +442,9 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
         for name in ("features", "worker_features", "covariates"):
             if getattr(data, name) is None:
                 continue
+            if name == "features" and model.expand(few).opinions is not None:  # learned from more items
+                out[name] = True
+                continue
             try:
                 without: dict[str, Any] = {name: None} if name != "covariates" else NO_COVARIATES
                 with without_warnings():  # torch's, of a network that takes no features

@@ -1,0 +1,166 @@
+"""Opinions: what the features of an item say of its class, learned from the votes on the other items.
+
+Ridge regression (A. E. Hoerl and R. W. Kennard 1970, Technometrics 12, 55-67) of vote shares on standardised features. The score
+of an item is predicted by the regression on all other items, so that it does not repeat the item's own labels: where there are
+nearly as many features as items, a classifier that has seen them does little else. Scores of this kind are what stacking
+combines (D. H. Wolpert 1992, Neural Networks 5, 241-259)::
+
+    votes        Y         (N, K)    shares of votes weighted by competence, less their mean
+    features     X         (N, D)    standardised
+    weights      W         (D, K)    (X'X + N r I)^-1 X'Y
+    leverage     h_i                 1/N + x_i' (X'X + N r I)^-1 x_i
+    opinion      o_i       (K,)      Y_i - (Y_i - x_i'W) / (1 - h_i)
+
+The last line is exact (D. M. Allen 1974, Technometrics 16, 125-127). The penalty ``r`` is the one whose opinions are closest to
+the votes that they have not seen. Features that say nothing have opinions no closer than the mean votes of the other items are.
+Unless the opinions are closer by ``LEAST`` standard errors, they are 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError
+from crowdppl.model.networks import Standardise
+from crowdppl.model.weighted_votes import weighted_votes
+
+# Penalties for each item, of features with standard deviation 1.
+PENALTIES = tuple(10 ** (n / 3) for n in range(-9, 10))
+# Standard errors by which opinions must be closer to the votes than the mean votes are.
+LEAST = 2.0
+# Multiplications above which opinions are not learned by default: some seconds.
+MOST = 3e10
+# Name under which a result stores the classifier.
+NAME = "opinions"
+
+
+class Classifier(NamedTuple):
+    """A linear classifier of features, for new items.
+
+    Attributes:
+        mean: of the features, ``(D,)``.
+        scale: their standard deviations, ``(D,)``.
+        weights: ``(D, K)``.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    weights: Tensor
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Return scores ``(N, K)`` of items with features ``(N, D)`` that it has not learned from.
+
+        Raises:
+            ModelError: for another number of features.
+        """
+        if features.shape[-1] != len(self.mean):
+            raise ModelError(f"items with {features.shape[-1]:,} features; the classifier has {len(self.mean):,}")
+        mean, scale, weights = (part.to(features.device, features.dtype) for part in self)
+        return ((features - mean) / scale) @ weights
+
+    def state(self) -> dict[str, Tensor]:
+        """Return its numbers by name, as a result stores them."""
+        return {f"{NAME}.{name}": value.cpu() for name, value in self._asdict().items()}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Tensor]) -> Classifier:
+        """Return the classifier of such numbers.
+
+        Raises:
+            ModelError: where they are missing.
+        """
+        try:
+            return cls(*(state[f"{NAME}.{name}"] for name in cls._fields))
+        except KeyError:
+            raise ModelError(
+                "this result has no classifier of features; pass one of the model that was fitted"
+            ) from None
+
+
+class Opinions(NamedTuple):
+    """Opinions on the items of a data set.
+
+    Attributes:
+        scores: of the classes, ``(N, K)``; 0 where features say nothing.
+        classifier: learned from all items, for new ones.
+        errors: standard errors by which the opinions are closer to the votes than the mean votes are.
+    """
+
+    scores: Tensor
+    classifier: Classifier
+    errors: float
+
+
+_LEARNED: WeakKeyDictionary[Annotations, Opinions] = WeakKeyDictionary()
+
+
+def cost(data: Annotations) -> float:
+    """Return the number of multiplications that opinions take, about."""
+    return float(data.N) * data.D * min(data.N, data.D)
+
+
+def learned(data: Annotations) -> Opinions:
+    """Return the opinions on the items of annotations with features; of items without labels, the classifier's.
+
+    They are learned once for the same object.
+    """
+    if data not in _LEARNED:
+        _LEARNED[data] = _learn(data)
+    return _LEARNED[data]
+
+
+def _learn(data: Annotations) -> Opinions:
+    features = data.features
+    if features is None:
+        raise ModelError("opinions are learned from features of items, and the data have none")
+    with torch.no_grad():
+        votes, some = weighted_votes(data).double(), (data.annotations_per_item > 0) | (data.truth >= 0)
+        x, y = features.double()[some], votes[some]
+        N = len(x)
+        if N < 3:
+            nothing = Standardise(features.double())
+            empty = Classifier(nothing.mean, nothing.scale, nothing.mean.new_zeros(data.D, data.K))
+            return Opinions(torch.zeros_like(votes).to(data.dtype), empty, 0.0)
+        standard = Standardise(x)
+        x, y = standard(x), y - y.mean(0)
+        values, rotated, back = _principal(x)
+        own = rotated.T @ y  # (R, K)
+        nobody = y * N / (N - 1)  # off the mean of the others
+        best, scores, shrunk = torch.inf, nobody, own
+        for penalty in PENALTIES:
+            divided = own / (values + N * penalty).unsqueeze(-1)
+            leverage = 1 / N + rotated.square() @ (1 / (values + N * penalty))
+            off = (y - rotated @ divided) / (1 - leverage).clamp(min=1e-9).unsqueeze(-1)
+            loss = float(off.square().sum())
+            if loss < best:
+                best, scores, shrunk, left = loss, y - off, divided, off
+        gain = nobody.square().sum(-1) - left.square().sum(-1)  # (N,)
+        errors = float(gain.sum() / (gain.std().clamp(min=1e-12) * math.sqrt(N)))
+        weights = back @ shrunk
+        if errors < LEAST:
+            scores, weights = torch.zeros_like(scores), torch.zeros_like(weights)
+        classifier = Classifier(standard.mean, standard.scale, weights)
+        out = classifier.scores(features.double())
+        out[some] = scores
+        return Opinions(out.to(data.dtype), classifier, errors)
+
+
+def _principal(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return eigenvalues ``(R,)`` of ``X'X``, ``Z (N, R)`` and ``B (D, R)`` with ``X (X'X + p I)^-1 X' = Z diag(1/(v+p)) Z'``.
+
+    The weights are ``B diag(1/(v+p)) Z'Y``. By the smaller of the matrices of all pairs of features, or of items.
+    """
+    N, D = x.shape
+    if D <= N:
+        values, vectors = torch.linalg.eigh(x.T @ x)
+        return values.clamp(min=0), x @ vectors, vectors
+    values, vectors = torch.linalg.eigh(x @ x.T)
+    values = values.clamp(min=0)
+    return values, vectors * values.sqrt(), x.T @ (vectors / values.sqrt().clamp(min=1e-12)) * (values > 1e-9)

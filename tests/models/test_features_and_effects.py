@@ -1,0 +1,231 @@
+"""Features and item effects: opinions that have not seen an item's labels, the weight they get, and the default with features."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from catalog import quiet_fit, tiny
+
+import crowdppl
+from crowdppl import Annotations
+from crowdppl.errors import CrowdpplWarning, DataError
+from crowdppl.inference.catalogue import FEATURES, default_model, model_name
+from crowdppl.isolation import isolated
+from crowdppl.model import opinions
+from crowdppl.model.bound import bind
+from crowdppl.model.opinions import PENALTIES, learned
+from crowdppl.model.program import prior_draws
+from crowdppl.model.weighted_votes import weighted_votes
+from crowdppl.models import FeaturesAndEffects
+from crowdppl.models.features_and_effects import _Weights
+
+
+def crowd(items=200, features=6, classes=3, strength=1.5, seed=0):
+    """Twelve workers with accuracies from .4 to .85, three labels an item; classes follow the first features."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, items)
+    x = rng.normal(size=(items, features))
+    x[:, :classes] += strength * np.eye(classes)[truth]
+    accuracy = rng.uniform(0.4, 0.85, 12)
+    item = np.repeat(np.arange(items), 3)
+    worker = np.concatenate([rng.choice(12, 3, replace=False) for _ in range(items)])
+    wrong = (truth[item] + rng.integers(1, classes, len(item))) % classes
+    label = np.where(rng.random(len(item)) < accuracy[worker], truth[item], wrong)
+    names = np.array(["cat", "dog", "elk", "fox"])
+    data = Annotations.from_arrays(item, worker, names[label], labels=names[:classes].tolist())
+    return data.with_features(x), names[truth]
+
+
+def opined(data, seed=1):
+    """The data with opinions drawn at random, as a model would be given them."""
+    rng = np.random.default_rng(seed)
+    return replace(data, opinions=torch.from_numpy(rng.normal(size=(data.N, data.K))) / 5)
+
+
+def correct(posterior, truth):
+    return float((posterior.truth()["label"].to_numpy() == truth).mean())
+
+
+# ---------------------------------------------------------------------- opinions
+
+
+@pytest.mark.parametrize("features", [5, 60], ids=["fewer", "more than items"])
+def test_an_opinion_is_that_of_a_regression_on_the_other_items(features):
+    """Against regressions that are fitted without each item in turn."""
+    data, _ = crowd(items=40, features=features, strength=6.0)
+    got = learned(data)
+    x = data.features.numpy()
+    x = (x - x.mean(0)) / x.std(0)
+    votes = weighted_votes(data).numpy()
+    errors, all_scores = [], []
+    for penalty in PENALTIES:
+        scores = np.empty_like(votes)
+        for i in range(40):
+            others = np.arange(40) != i
+            mean_x, mean_y = x[others].mean(0), votes[others].mean(0)
+            a, y = x[others] - mean_x, votes[others] - mean_y
+            weights = np.linalg.solve(a.T @ a + 40 * penalty * np.eye(features), a.T @ y)
+            scores[i] = mean_y + (x[i] - mean_x) @ weights
+        errors.append(((votes - scores) ** 2).sum())
+        all_scores.append(scores - votes.mean(0))
+    assert got.errors > 2
+    np.testing.assert_allclose(got.scores.numpy(), all_scores[int(np.argmin(errors))], atol=1e-8)
+
+
+def test_an_opinion_does_not_follow_its_own_labels():
+    """Votes given, the scores of an item are the same whatever its own vote; a classifier that has seen it moves."""
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(30, 25)))
+    values, rotated, _ = opinions._principal(x - x.mean(0))
+    votes = torch.zeros(30, 2, dtype=torch.float64)
+    votes[torch.arange(30), torch.arange(30) % 2] = 1.0
+    other = votes.clone()
+    other[7] = other[7].flip(-1)
+
+    def scores(y):
+        y = y - y.mean(0)
+        shrunk = 1 / (values + 30 * 0.1)
+        seen = rotated @ ((rotated.T @ y) * shrunk.unsqueeze(-1))
+        leverage = 1 / 30 + rotated.square() @ shrunk
+        return seen, y - (y - seen) / (1 - leverage).unsqueeze(-1)
+
+    (seen, opinion), (seen_other, opinion_other) = scores(votes), scores(other)
+    shift = (other - votes).mean(0)  # scores are less the mean of all votes
+    torch.testing.assert_close(opinion[7], opinion_other[7] + shift)
+    assert float((seen[7] - seen_other[7]).abs().max()) > 0.2
+
+
+def test_features_that_say_nothing_have_no_opinion():
+    """Of 40 crowds with random features, in at most 6 more than chance is seen: at a rate of .05, by chance in 1 of 100 runs."""
+    seen = 0
+    for seed in range(40):
+        data, _ = crowd(items=60, features=10, strength=0.0, seed=seed)
+        got = learned(data)
+        seen += got.errors >= opinions.LEAST
+        assert bool((got.scores == 0).all()) == (got.errors < opinions.LEAST)
+    assert seen <= 6
+
+
+def test_items_without_labels_have_the_classifiers_scores():
+    data, _ = crowd(strength=3.0)
+    few = data.keep(data.item < 150)
+    assert few.N == 200
+    got = learned(few)
+    torch.testing.assert_close(got.scores[150:], got.classifier.scores(data.features[150:]))
+    assert float(got.scores[150:].abs().max()) > 0.1
+
+
+# ---------------------------------------------------------------------- the model
+
+
+def test_the_prior_of_an_item_is_prevalence_times_opinions():
+    data = opined(tiny(3))
+    bound = bind(FeaturesAndEffects(), data)
+    with isolated(0), torch.no_grad():
+        draws = prior_draws(bound, data, 4)
+        classes = bound.by_class(bound.log_truth(draws, data).exp(), draws, data)
+        weighed = draws["prevalence"].unsqueeze(-2) * (draws["trust"].view(-1, 1, 1) * data.opinions).exp()
+        torch.testing.assert_close(classes, weighed / weighed.sum(-1, keepdim=True))
+        without = bound.log_truth(draws, replace(data, opinions=None)).exp()
+        torch.testing.assert_close(bound.by_class(without, draws, data), draws["prevalence"])
+
+
+def test_steps_of_em_rise_with_opinions():
+    data, _ = crowd()
+    trace = quiet_fit(opined(data), FeaturesAndEffects(anchoring=0.0), method="em", accelerate=False, max_iter=30)
+    lp = trace.tree["sample_stats"]["log_posterior"].values
+    assert len(lp) > 5
+    assert (np.diff(lp) > -1e-9 * abs(lp[-1])).all()
+
+
+def test_the_m_step_is_a_maximum_of_trust_and_prevalence():
+    """No small move of both raises their density given the classes."""
+    data, _ = crowd()
+    data = opined(data)
+    model = FeaturesAndEffects()
+    with isolated(0), torch.no_grad():
+        r = model.initial(data)
+        theta = model.m_step(r, data, None)
+        target = model._target(r.unflatten(-1, (data.K, -1)).sum(-1), data, model.prior_items)
+        at = _Weights(theta["trust"], theta["prevalence"].log())
+        best = target.density(at)
+        for _ in range(30):
+            moved = _Weights(at.trust + 0.05 * torch.randn(()), at.logs + 0.01 * torch.randn(data.K))
+            assert float(target.density(moved)) <= float(best) + 1e-9
+
+
+def test_gibbs_step_draws_trust_and_prevalence_from_their_conditional():
+    """Given classes, against a grid: means within 5 standard errors of 4,000 draws, a false alarm in one of 10^5 runs."""
+    data = opined(tiny(3, items=6, classes=2))
+    model = FeaturesAndEffects(strengths=(1.5,))
+    M = model.states_per_class(data)
+    classes = torch.tensor([0, 1, 1, 0, 1, 1])
+    trust, share = torch.linspace(0.02, 60, 1500, dtype=torch.float64), torch.linspace(0.001, 0.999, 400).double()
+    logs = torch.stack([share, 1 - share], -1).log()  # (400, 2)
+    logits = logs[:, None, None, :] + trust[None, :, None, None] * data.opinions  # (400, 1500, 6, 2)
+    fit = logits.log_softmax(-1)[:, :, torch.arange(6), classes].sum(-1)
+    density = fit + trust.log() - 0.2 * trust + model.prior_items * logs.sum(-1, keepdim=True)
+    weight = density.flatten().softmax(0).view_as(density)
+    with isolated(5), torch.no_grad():
+        bound = bind(model, data)
+        theta = {name: value.repeat_interleave(4000, 0) for name, value in prior_draws(bound, data, 1).items()}
+        for _ in range(60):
+            theta = bound.gibbs_step((classes * M).expand(4000, -1), theta, data)
+    for got, grid in ((theta["trust"], trust[None, :]), (theta["prevalence"][:, 0], share[:, None])):
+        mean = float((weight * grid).sum())
+        spread = float((weight * (grid - mean) ** 2).sum()) ** 0.5
+        assert abs(float(got.mean()) - mean) < 5 * spread / 4000**0.5 + 1e-3 * mean
+
+
+def test_it_is_item_effects_where_opinions_are_zero():
+    data, _ = crowd(strength=0.0, seed=3)
+    assert learned(data).errors < opinions.LEAST
+    plain = quiet_fit(data, "item-effects", independent=False, seed=0)
+    both = quiet_fit(data, FEATURES, independent=False, seed=0)
+    np.testing.assert_allclose(both.probability(), plain.probability(), atol=0.02)
+
+
+def test_it_needs_features():
+    with pytest.raises(DataError, match="reads item features and the data have none"):
+        quiet_fit(tiny(features=False), FEATURES)
+
+
+# ---------------------------------------------------------------------- the default
+
+
+def test_the_default_reads_features_that_say_something(tmp_path):
+    """Better labels than without; a note, no warning; new items by the classifier, also from a file."""
+    data, truth = crowd(items=300, strength=2.0)
+    posterior = crowdppl.fit(data, seed=0)
+    assert posterior.info["model"] == FEATURES
+    assert any("features-and-effects was fitted: the features of items predict" in note for note in posterior.notes)
+    plain = crowdppl.fit(replace(data, features=None, feature_names=None), seed=0)
+    assert plain.info["model"] == "item-effects"
+    assert correct(posterior, truth) > correct(plain, truth) + 0.05
+    new, classes = crowd(items=200, strength=2.0, seed=1)
+    x = pd.DataFrame(new.features.numpy(), index=[f"new {n}" for n in range(200)])
+    predicted = crowdppl.predict(posterior, x)
+    assert float((predicted["label"].to_numpy() == classes).mean()) > 0.75
+    posterior.save(tmp_path / "fit.nc")
+    pd.testing.assert_frame_equal(crowdppl.predict(crowdppl.load(tmp_path / "fit.nc"), x), predicted)
+
+
+def test_the_default_leaves_features_that_say_nothing_unread():
+    """The result is that without features, and the note says why."""
+    data, _ = crowd(strength=0.0, seed=3)
+    posterior = crowdppl.fit(data, seed=0)
+    assert posterior.info["model"] == "item-effects"
+    assert any("no better than chance" in note for note in posterior.notes)
+    plain = crowdppl.fit(replace(data, features=None, feature_names=None), seed=0)
+    np.testing.assert_array_equal(posterior.probability(), plain.probability())
+    assert model_name(default_model(data, independent=True)[0]) == "dawid-skene"
+
+
+def test_large_data_are_fitted_without_features(monkeypatch):
+    data, _ = crowd(strength=3.0)
+    assert model_name(default_model(data)[0]) == model_name(default_model(data, independent=True)[0]) == FEATURES
+    monkeypatch.setattr(opinions, "MOST", 1.0)
+    assert model_name(default_model(data)[0]) == "item-effects"
+    with pytest.warns(CrowdpplWarning, match="the 6 features of items were not used"):
+        crowdppl.fit(data, seed=0, num_samples=20)
