@@ -18,6 +18,7 @@ from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.memory import thinned_note, thinning
+from crowdppl.inference.non_centred import NonCentred
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
@@ -114,6 +115,7 @@ def nuts(
     target_accept: float,
     max_tree_depth: int,
     jit: bool | None,
+    non_centred: bool | None,
 ) -> Draws:
     """Sample the posterior of any model with gradients; defaults are in :class:`crowdppl.inference.options.NUTS`.
 
@@ -129,11 +131,13 @@ def nuts(
         max_tree_depth: at most ``2 ** max_tree_depth`` gradients a draw.
         jit: record the operations of the density and its gradient once, and run them without Python or Pyro, where the model
             allows it. Defaults to doing so for at least ``choose.MANY`` draws a chain.
+        non_centred: move normal sites whose mean or scale is another site by standard normal coordinates. Defaults to doing so
+            where data say little of the site (:func:`crowdppl.inference.non_centred.uninformed`).
 
     Raises:
         ModelError: where the density is not finite at the start of a chain.
     """
-    space = Space(check(model, data))
+    space = choose.space_of_chains(model, data, Space(check(model, data)), non_centred)
     density, recorded = choose.density_of_chains(model, data, space, chains, warmup + num_samples, jit)
 
     def target(place: Tensor) -> tuple[Tensor, Tensor]:
@@ -183,6 +187,7 @@ def _draws(
         "num_samples": num_samples,
         "thin": thin,
         "jit": recorded,
+        "non_centred": sorted(space.names) if isinstance(space, NonCentred) else [],
         "divergences": divergences,
         "acceptance": [chain.accepted / num_samples for chain in running],
     }

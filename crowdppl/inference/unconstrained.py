@@ -75,6 +75,15 @@ class Space:
             for name, part in zip(self.sizes, parts, strict=True)
         }
 
+    def placed(self, vector: Tensor) -> tuple[Parameters, Tensor]:
+        """Map ``(size,)`` to the sites' values; return them, and the log of the derivative of the map."""
+        values = Space.values(self, vector)
+        change = [
+            self.transforms[name].log_abs_det_jacobian(part.view(self.shapes[name]), values[name]).sum()
+            for name, part in zip(self.sizes, self.parts(vector), strict=True)
+        ]
+        return values, torch.stack(change).sum()
+
     def several(self, places: Tensor) -> Parameters:
         """Map places ``(..., size)`` to the sites' values, which lead with the same axes."""
         lead, parts = places.shape[:-1], places.split(list(self.sizes.values()), -1)

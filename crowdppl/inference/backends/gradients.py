@@ -235,12 +235,8 @@ def plain_density(
 
 
 def _log_density(model: BoundModel, data: Annotations, space: Space, fixed: Parameters, place: Tensor) -> Tensor:
-    values = space.values(place)
-    total = expected(model, values | fixed, None, data)
-    for name, part in zip(space.sizes, space.parts(place), strict=True):
-        part = part.view(space.shapes[name])
-        total = total + space.transforms[name].log_abs_det_jacobian(part, values[name]).sum()
-    return total
+    values, change = space.placed(place)
+    return expected(model, values | fixed, None, data) + change
 
 
 def points(model: BoundModel, data: Annotations, count: int, seed: int = 0) -> list[Parameters]:

@@ -231,10 +231,12 @@ def nuts(
     target_accept: float,
     max_tree_depth: int,
     jit: bool | None,
+    non_centred: bool | None,
 ) -> NumericDraws:
     """Sample the posterior; see :class:`crowdppl.inference.options.NUTS` for the options and their defaults."""
-    if jit:
-        raise OptionError("jit=True is not used by models of numbers; leave it out")
+    if jit or non_centred:
+        name = "jit" if jit else "non_centred"
+        raise OptionError(f"{name}=True is not used by models of numbers; leave it out")
     first = _start(model, data)
     done = keep.resume(NUTSState, data.value.device) or NUTSState([], 0)
     for chain in range(len(done.runs), chains):
