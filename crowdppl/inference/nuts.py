@@ -12,6 +12,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.gradients import space_of_chains
 from crowdppl.inference.backends.hamiltonian import Target
 from crowdppl.inference.backends.trees import STATISTICS, Chain, learn_scales, phases, together
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
@@ -137,7 +138,7 @@ def nuts(
     Raises:
         ModelError: where the density is not finite at the start of a chain.
     """
-    space = choose.space_of_chains(model, data, Space(check(model, data)), non_centred)
+    space = space_of_chains(model, data, Space(check(model, data)), non_centred)
     density, recorded = choose.density_of_chains(model, data, space, chains, warmup + num_samples, jit)
 
     def target(place: Tensor) -> tuple[Tensor, Tensor]:

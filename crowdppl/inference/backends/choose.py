@@ -35,13 +35,11 @@ from crowdppl.inference.distributed.group import GROUP, ProcessGroup
 from crowdppl.inference.distributed.shares import DistributedSums
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.m_step import MStep
-from crowdppl.inference.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed
 from crowdppl.inference.unconstrained import Space
-from crowdppl.isolation import streams_kept
 from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import FAULTS, check
+from crowdppl.model.program import FAULTS
 
 # Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
 CELLS = 2**19
@@ -145,30 +143,6 @@ def label_counts(data: Annotations, evaluation: Evaluation) -> LabelCounts:
     if isinstance(evaluation, PassEvaluation):
         return LabelCounts(data, evaluation.passes)
     return LabelCounts(data, Sweeps.over(data) if passes.serves(data, data.K) else None)
-
-
-def space_of_chains(model: BoundModel, data: Annotations, space: Space, wanted: bool | None) -> Space:
-    """Return the coordinates in which chains move by gradients: some normal sites in their non-centred form.
-
-    Args:
-        model: any with continuous sites.
-        data: in its arrangement.
-        space: of the sites that move so.
-        wanted: whether to take that form of every site that has it; ``None`` where data say little of the site.
-    """
-    if wanted is False:
-        return space
-    drawn = points(model, data, PRIOR_DRAWS)
-    one, other = drawn[:2]
-    names = hierarchical(model, data, space.sites, (one, other))
-    # What a site beyond the space has an influence on stays as it is.
-    beyond = {name: value for name, value in other.items() if name not in space.sizes}
-    names -= hierarchical(model, data, space.sites, (one, one | beyond)) if beyond else set()
-    if wanted is None and names:
-        with torch.no_grad(), streams_kept(data.device, 0):
-            first = MStep(model, data, Space(check(model, data), discrete=True)).start(model.initial(data))
-        names = uninformed(model, data, names, first, drawn)
-    return NonCentred(space, model, data, names, one) if names else space
 
 
 def density_of_chains(

@@ -23,12 +23,13 @@ from crowdppl.inference.backends.batching import Function, batched
 from crowdppl.inference.backends.hamiltonian import Target, Tuning
 from crowdppl.inference.backends.samplers import Group, Run, TorchSampler
 from crowdppl.inference.m_step import MStep, expected
+from crowdppl.inference.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import streams_kept
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import FAULTS, together, unknowns
+from crowdppl.model.program import FAULTS, check, together, unknowns
 
 # Sweeps from which on it is worth recording operations.
 MANY = 200
@@ -58,7 +59,7 @@ class GradientSampler(TorchSampler):
                 raise ModelError(
                     f"{model.name} has a discrete site {name!r}, which no gradient moves; write gibbs_step, or use method='em'"
                 )
-        self.open = self.space.part(left)
+        self.open = space_of_chains(model, data, self.space.part(left), None)
         own = [name not in self.open.weights and not sites[name]["cond_indep_stack"] for name in self.open.sizes]
         sizes = torch.tensor(list(self.open.sizes.values()), dtype=torch.long)
         self.watched = torch.tensor(own, dtype=torch.bool).repeat_interleave(sizes).to(data.device)
@@ -237,6 +238,30 @@ def plain_density(
 def _log_density(model: BoundModel, data: Annotations, space: Space, fixed: Parameters, place: Tensor) -> Tensor:
     values, change = space.placed(place)
     return expected(model, values | fixed, None, data) + change
+
+
+def space_of_chains(model: BoundModel, data: Annotations, space: Space, wanted: bool | None) -> Space:
+    """Return the coordinates in which chains move by gradients: some normal sites in their non-centred form.
+
+    Args:
+        model: any with continuous sites.
+        data: in its arrangement.
+        space: of the sites that move so.
+        wanted: whether to take that form of every site that has it; ``None`` where data say little of the site.
+    """
+    if wanted is False:
+        return space
+    drawn = points(model, data, PRIOR_DRAWS)
+    one, other = drawn[:2]
+    names = hierarchical(model, data, space.sites, (one, other))
+    # What a site beyond the space has an influence on stays as it is.
+    beyond = {name: value for name, value in other.items() if name not in space.sizes}
+    names -= hierarchical(model, data, space.sites, (one, one | beyond)) if beyond else set()
+    if wanted is None and names:
+        with torch.no_grad(), streams_kept(data.device, 0):
+            first = MStep(model, data, Space(check(model, data), discrete=True)).start(model.initial(data))
+        names = uninformed(model, data, names, first, drawn)
+    return NonCentred(space, model, data, names, one) if names else space
 
 
 def points(model: BoundModel, data: Annotations, count: int, seed: int = 0) -> list[Parameters]:
