@@ -179,7 +179,7 @@ def test_a_stopped_fit_goes_on(tmp_path, method):
     data = tiny(items=12)
     options = {"method": method, "seed": 7, **STOPPED[method]}
     whole, _ = elsewhere(data, "dawid-skene", **options)
-    with stopping(1 if method == "nuts" else 3), pytest.raises(Stop):
+    with stopping(3), pytest.raises(Stop):
         elsewhere(data, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
     resumed, _ = elsewhere(data, "dawid-skene", checkpoint=tmp_path, every=1000.0, **options)
     for name, values in whole.tree["posterior"].data_vars.items():

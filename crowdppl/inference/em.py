@@ -54,7 +54,7 @@ POINT = (
 FLAT = (
     "EM gives a point for the parameters, not a posterior, and there are no intervals: the mode of {sites} is at a boundary, "
     "or a normal approximation around it is wider than any posterior, as happens to the scale of effects of workers or items. "
-    "Use method='nuts' or 'svi'."
+    "Use method='gibbs', 'nuts' or 'svi'."
 )
 # Standard deviation of a logarithm, logit or the like beyond which a normal approximation says nothing, and distance from 0 at
 # which a point without such an approximation is said to be at a boundary.

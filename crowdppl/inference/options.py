@@ -195,6 +195,14 @@ class NUTS(Engine):
         bool | None,
         Option(None, flag, "record the operations of the density; defaults to doing so for 200 draws and more"),
     ] = UNSET
+    non_centred: Annotated[
+        bool | None,
+        Option(
+            None,
+            flag,
+            "move normal sites with a learned mean or scale as standard normal ones; defaults to where data say little",
+        ),
+    ] = UNSET
 
 
 TYPES: dict[str, type[Engine]] = {kind.method: kind for kind in (EM, SVI, Gibbs, NUTS)}

@@ -75,6 +75,25 @@ class Space:
             for name, part in zip(self.sizes, parts, strict=True)
         }
 
+    def placed(self, vector: Tensor) -> tuple[Parameters, Tensor]:
+        """Map ``(size,)`` to the sites' values; return them, and the log of the derivative of the map."""
+        values = Space.values(self, vector)
+        change = [
+            self.transforms[name].log_abs_det_jacobian(part.view(self.shapes[name]), values[name]).sum()
+            for name, part in zip(self.sizes, self.parts(vector), strict=True)
+        ]
+        return values, torch.stack(change).sum()
+
+    def several(self, places: Tensor) -> Parameters:
+        """Map places ``(..., size)`` to the sites' values, which lead with the same axes."""
+        lead, parts = places.shape[:-1], places.split(list(self.sizes.values()), -1)
+        return {
+            name: self.transforms[name](part.unflatten(-1, self.shapes[name] or (1,))).reshape(
+                *lead, *self.sites[name]["value"].shape
+            )
+            for name, part in zip(self.sizes, parts, strict=True)
+        }
+
     def vector(self, values: Mapping[str, Tensor], *, inside: bool = True) -> Tensor:
         """Map the sites' values to ``(size,)``; ``inside``: values on a boundary are first moved a little off it."""
         chosen = {name: self.interior(name, values[name]) if inside else values[name] for name in self.sizes}

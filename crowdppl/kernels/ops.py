@@ -78,6 +78,11 @@ def synchronises(values: Tensor) -> bool:
     return values.device.type != "cpu"
 
 
+def is_mapped(values: Tensor) -> bool:
+    """Return whether a tensor stands for others, as in functions that torch.func maps or derives: no number can be read."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(values))
+
+
 def read(*values: Tensor) -> list[Any]:
     """Return numbers, or vectors of one length, as Python's; from a GPU by one transfer."""
     if synchronises(values[0]):

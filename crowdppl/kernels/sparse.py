@@ -78,9 +78,9 @@ class WorkerCounts:
         lead, S = log_table.shape[:-3], log_table.shape[-2]
         if self._dense is not None:
             # Zero annotations times an impossible label is not a number; the sparse product has no such entries.
-            if ops.synchronises(
-                log_table
-            ):  # no check: impossible labels get a value below all others, and are restored after
+            mapped = ops.is_mapped(log_table)
+            if ops.synchronises(log_table) or (mapped and not log_table.requires_grad):
+                # No check: impossible labels get a value below all others, and are restored after.
                 low = -(torch.finfo(log_table.dtype).max ** 0.5)
                 out = self._dense @ log_table.clamp(min=low).transpose(-1, -2).reshape(*lead, J * K, S)
                 return torch.where(out < low / 2, -torch.inf, out)
@@ -90,8 +90,8 @@ class WorkerCounts:
         # Rows of the product are (worker, label), columns (leading axes, truth): all chains in one pass.
         # The leading axes go between label and truth; for a table that is (J, L, K) in memory this copies nothing.
         table = log_table.reshape(-1, J, S, K).permute(1, 3, 0, 2).reshape(J * K, -1)
-        if torch.is_grad_enabled() and table.requires_grad:
-            out = _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
+        if ops.is_mapped(table) or (torch.is_grad_enabled() and table.requires_grad):
+            out = _Product.apply(table, _Pair(self._forward, self._backward))  # type: ignore[no-untyped-call]
         elif memory is not None and not lead:
             return torch.addmm(memory, self._forward, table, beta=0, out=memory)
         else:
@@ -121,17 +121,36 @@ class WorkerCounts:
         return out.permute(2, 0, 3, 1).reshape(*lead, J, S, K) if lead else out[:, :, 0, :].transpose(1, 2)
 
 
+class _Pair:
+    """A compressed matrix and its transpose, which function transforms leave alone."""
+
+    def __init__(self, matrix: Tensor, transposed: Tensor):
+        self.matrix, self.transposed = matrix, transposed
+
+
 class _Product(torch.autograd.Function):
     """``M @ table`` whose gradient is ``M.T @ gradient``: two compressed products, no transposition at run time."""
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, forward: Tensor, backward: Tensor) -> Tensor:
-        ctx.transposed = backward
-        return forward @ table
+    def forward(table: Tensor, pair: _Pair) -> Tensor:
+        return pair.matrix @ table.contiguous()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.transposed @ gradient.contiguous(), None, None
+    def setup_context(ctx: Any, inputs: tuple[Tensor, _Pair], output: Tensor) -> None:
+        ctx.pair = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        turned = _Pair(ctx.pair.transposed, ctx.pair.matrix)
+        return _Product.apply(gradient, turned), None  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, None], table: Tensor, pair: _Pair) -> tuple[Tensor, int]:
+        """Take all tables side by side in one product."""
+        assert in_dims[0] is not None
+        side = table.movedim(in_dims[0], 1)
+        out = _Product.apply(side.flatten(1), pair)  # type: ignore[no-untyped-call]
+        return out.unflatten(1, side.shape[1:]), 1
 
 
 def _compressed_pair(

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import is_mapped
 
 
 class Chain(NamedTuple):
@@ -208,6 +209,7 @@ def _leading(log_likelihoods: Tensor, chain: Chain) -> tuple[Tensor, Tensor, tor
 def _compiled(*values: Tensor) -> bool:
     """Tell whether the compiled pass serves these values."""
     here = all(value.device.type == "cpu" and value.dtype == torch.float64 for value in values)
+    here = here and not any(map(is_mapped, values))
     return here and not (torch.is_grad_enabled() and any(value.requires_grad for value in values))
 
 

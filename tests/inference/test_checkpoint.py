@@ -60,7 +60,7 @@ def undisturbed(request, data):
 def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, data, undisturbed, after):
     engine, whole = undisturbed
     if after == 40:
-        after = {"nuts": 2, "em": 15}.get(engine, after)  # chains and restarts side by side take fewer steps
+        after = {"nuts": 30, "em": 15}.get(engine, after)  # chains and restarts side by side take fewer steps
     method = engine.split()[0]
     interrupt(data, tmp_path, engine, after)
     assert (tmp_path / NAME).is_file()
@@ -393,19 +393,20 @@ def test_what_is_described_is_the_same_in_every_process():
     assert described(itself)
 
 
-def test_control_c_stops_nuts_within_a_chain(monkeypatch, tmp_path, data):
-    """At its next draw, with the chains that have ended; the fit then ends as one that was never stopped."""
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_control_c_stops_nuts_within_a_draw(tmp_path, data, share):
+    """In the warm-up or after it, at the next gradient; the fit then ends as one that was never stopped."""
     options = ENGINES["nuts"] | {"method": "nuts", "seed": 7}
     whole = quiet_fit(data, "dawid-skene", **options)
     stopped = []
 
     def progress(step, steps, what):
-        if what.startswith("chain 2") and "sampling" in what and not stopped:
+        if step >= share * steps and not stopped:
             stopped.append(step)
             signal.raise_signal(signal.SIGINT)
         assert not stopped or step == stopped[0], "it went on after Ctrl-C"
 
-    with pytest.raises(KeyboardInterrupt, match="1 of 3 chains are kept, chain 2 begins again"):
+    with pytest.raises(KeyboardInterrupt, match="the same call with the same checkpoint folder continues"):
         quiet_fit(data, "dawid-skene", checkpoint=tmp_path, every=1000.0, progress=progress, **options)
     began = []
     resumed = quiet_fit(
@@ -413,10 +414,10 @@ def test_control_c_stops_nuts_within_a_chain(monkeypatch, tmp_path, data):
         "dawid-skene",
         checkpoint=tmp_path,
         every=1000.0,
-        progress=lambda step, steps, what: began.append(what),
+        progress=lambda step, steps, what: began.append(step),
         **options,
     )
-    assert began[0].startswith("chain 2")
+    assert began[0] >= stopped[0]
     np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
 
 

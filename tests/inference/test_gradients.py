@@ -157,7 +157,7 @@ def test_a_density_that_fails_far_out_ends_no_chain(monkeypatch, many):
 
 def test_a_start_where_the_density_is_not_finite_is_refused(monkeypatch):
     monkeypatch.setattr(
-        gradients.GradientSampler, "_or_impossible", lambda self, place, *drawn: (-torch.inf * place[0], place)
+        gradients.GradientSampler, "_density", lambda self, place, *drawn: (-torch.inf * place[0], place)
     )
     monkeypatch.setattr(gradients, "batched", lambda *args, **options: lambda place, *drawn: place.new_zeros("none"))
     with pytest.raises(ModelError, match="is not finite, or fails, where a chain starts; check the model"):

@@ -431,6 +431,7 @@ def test_items_and_workers_without_labels_have_wide_intervals():
         ({"method": "em", "restarts": 2}, OptionError, "restarts= is not used by models of numbers"),
         ({"method": "svi", "batch_size": 5}, OptionError, "batch_size= is not used"),
         ({"method": "nuts", "jit": True}, OptionError, "jit=True is not used"),
+        ({"method": "nuts", "non_centred": True}, OptionError, "non_centred=True is not used"),
         ({"method": "gibbs", "tol": 1}, OptionError, "no option 'tol'"),
         ({"independent": True}, OptionError, "independent= is not used for labels that are numbers"),
         ({"rho": 0.2}, OptionError, "rho= is not used"),

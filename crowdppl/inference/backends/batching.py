@@ -27,7 +27,24 @@ Function = Callable[..., tuple[Tensor, ...]]
 AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-3}
 
 
-def batched(one: Function, first: Sequence[Tensor], other: Sequence[Tensor], *, compiled: bool) -> Function:
+class Form:
+    """A function in one of its forms, called without checks of distributions' arguments, which look at values.
+
+    Args:
+        function: of stacked arguments.
+        recorded: whether it is a list of operations.
+    """
+
+    def __init__(self, function: Function, recorded: bool = False):
+        self.function, self.recorded = function, recorded
+
+    def __call__(self, *stacked: Tensor) -> tuple[Tensor, ...]:
+        """Return stacked results."""
+        with pyro.validation_enabled(False):
+            return self.function(*stacked)
+
+
+def batched(one: Function, first: Sequence[Tensor], other: Sequence[Tensor], *, compiled: bool) -> Form:
     """Return a function of stacked arguments ``(C, ...)`` with stacked results, in its fastest form that is right.
 
     Args:
@@ -36,38 +53,28 @@ def batched(one: Function, first: Sequence[Tensor], other: Sequence[Tensor], *, 
         other: further ones, at which results are compared.
         compiled: whether to record operations, which takes a second: for hundreds of calls.
     """
+    each, mapped = in_turn(one), torch.vmap(one)
+    with pyro.validation_enabled(False):
+        try:
+            expected = [each(*first), each(*other)]
+        except FAULTS:  # at a draw from the prior, where nothing can be compared
+            return Form(each)
+        recording: Callable[[], Function] = partial(_recorded, mapped, first)
+        for make, recorded in [(recording, True)] * compiled + [(lambda: mapped, False)]:
+            form = _attempt(make, (first, other), expected)
+            if form is not None:
+                return Form(form, recorded)
+    return Form(each)
 
-    def in_turn(*stacked: Tensor) -> tuple[Tensor, ...]:
+
+def in_turn(one: Function) -> Function:
+    """Return a function of stacked arguments that computes one set after the other."""
+
+    def each(*stacked: Tensor) -> tuple[Tensor, ...]:
         parts = [one(*arguments) for arguments in zip(*stacked, strict=True)]
         return tuple(torch.stack(values) for values in zip(*parts, strict=True))
 
-    mapped = torch.vmap(one)
-    with pyro.validation_enabled(False):
-        try:
-            expected = [in_turn(*first), in_turn(*other)]
-        except FAULTS:  # at a draw from the prior, where nothing can be compared
-            return _quietly(in_turn)
-        for make in [partial(_recorded, mapped, first)] * compiled + [lambda: mapped]:
-            form = _attempt(make, (first, other), expected)
-            if form is not None:
-                return _quietly(form)
-    return _quietly(in_turn)
-
-
-def recorded(one: Function, first: Sequence[Tensor], other: Sequence[Tensor]) -> Function | None:
-    """Return the operations of a function as one that runs without Python; ``None`` where they cannot be recorded.
-
-    Args:
-        one: as :func:`batched` takes it, for one set of arguments.
-        first: arguments at which operations are recorded.
-        other: further ones, at which results are compared.
-    """
-    with pyro.validation_enabled(False):
-        try:
-            expected = [one(*first), one(*other)]
-        except FAULTS:  # at a draw from the prior, where nothing can be compared
-            return None
-        return _attempt(partial(_recorded, one, first), (first, other), expected)
+    return each
 
 
 def _attempt(
@@ -93,16 +100,6 @@ def _agree(results: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> bool:
     return all(map(close, results, expected))
 
 
-def _quietly(form: Function) -> Function:
-    """Return the function without checks of distributions' arguments, which look at values."""
-
-    def call(*stacked: Tensor) -> tuple[Tensor, ...]:
-        with pyro.validation_enabled(False):
-            return form(*stacked)
-
-    return call
-
-
 # ---------------------------------------------------------------------- operations on tensors, recorded
 
 
@@ -120,18 +117,34 @@ def _recorded(function: Function, example: Sequence[Tensor]) -> Function:
     return traced
 
 
+# Operations of whose first argument nothing but the shape matters, and those that may leave a tensor as it is.
+FILLED = {torch.ops.aten.new_zeros.default, torch.ops.aten.new_ones.default, torch.ops.aten.new_full.default} | {
+    torch.ops.aten.zeros_like.default,
+    torch.ops.aten.ones_like.default,
+    torch.ops.aten.full_like.default,
+}
+SHAPED = {torch.ops.aten.view.default, torch.ops.aten.expand.default, torch.ops.aten.slice.Tensor}
+
+
 class _Constants(Interpreter):
-    """Values of the nodes that do not depend on the arguments."""
+    """Values of the nodes that do not depend on the arguments, and nodes that return their argument as it is."""
 
     def __init__(self, graph: GraphModule):
         super().__init__(graph)
         self.values: dict[Node, Any] = {}
+        self.unchanged: set[Node] = set()
 
     def run_node(self, n: Node) -> Any:
         """Run a node and keep its value, if that is a constant."""
         value = super().run_node(n)
-        if n.op == "get_attr" or (n.op == "call_function" and all(part in self.values for part in n.all_input_nodes)):
+        if n.op == "get_attr" or (
+            n.op == "call_function" and (n.target in FILLED or all(part in self.values for part in n.all_input_nodes))
+        ):
             self.values[n] = value
+        elif n.target in SHAPED and n.args and value.shape == n.args[0].meta["shape"]:  # type: ignore[union-attr]
+            self.unchanged.add(n)
+        if isinstance(value, Tensor):
+            n.meta["shape"] = value.shape
         return value
 
 
@@ -148,7 +161,10 @@ def _simplify(module: GraphModule, example: Sequence[Tensor]) -> None:
             module.register_buffer(f"constant_{n}", value)
             with graph.inserting_before(node):
                 node.replace_all_uses_with(graph.get_attr(f"constant_{n}"))
-        elif node.target in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
+        elif node in constants.unchanged or node.target in (
+            torch.ops.aten.detach.default,
+            torch.ops.aten.alias.default,
+        ):
             node.replace_all_uses_with(node.args[0])
         elif (same := seen.setdefault(_described(node), node)) is not node:
             node.replace_all_uses_with(same)

@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 from crowdppl.inference.backends import chains, em_steps, passes
-from crowdppl.inference.backends.batching import Function, recorded
+from crowdppl.inference.backends.batching import Function, batched, in_turn
 from crowdppl.inference.backends.counting import LabelCounts
 from crowdppl.inference.backends.evaluation import Evaluation, PassEvaluation, TorchEvaluation
 from crowdppl.inference.backends.expectation import (
@@ -25,7 +26,8 @@ from crowdppl.inference.backends.expectation import (
     SummedExpectation,
     TorchExpectation,
 )
-from crowdppl.inference.backends.gradients import MANY, GradientSampler, density, points
+from crowdppl.inference.backends.gradients import MANY, GradientSampler, density, plain_density, points, tolerant
+from crowdppl.inference.backends.hamiltonian import Target
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
 from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler, PassSampler, Sampler, TorchSampler
@@ -37,6 +39,7 @@ from crowdppl.inference.unconstrained import Space
 from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.bound import BoundModel
+from crowdppl.model.program import FAULTS
 
 # Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
 CELLS = 2**19
@@ -142,22 +145,37 @@ def label_counts(data: Annotations, evaluation: Evaluation) -> LabelCounts:
     return LabelCounts(data, Sweeps.over(data) if passes.serves(data, data.K) else None)
 
 
-def recorded_density(
-    model: BoundModel, data: Annotations, space: Space, draws: int, wanted: bool | None
-) -> Function | None:
-    """Return the log density and its slope for NUTS, as recorded operations; ``None`` for Pyro's program.
+def density_of_chains(
+    model: BoundModel, data: Annotations, space: Space, chains: int, draws: int, wanted: bool | None
+) -> tuple[Target, bool]:
+    """Return the log density and its slope at places of all chains for NUTS, and whether it is recorded operations.
 
     Args:
         model: any with continuous sites.
         data: in its arrangement.
         space: of the sites.
+        chains: number of places.
         draws: of a chain.
-        wanted: whether the caller wants it; ``None`` for chains that are long enough to be worth a second.
+        wanted: whether the caller wants operations recorded, or, where false, the density of each chain by itself; ``None``
+            for chains that are long enough to be worth a second.
     """
-    if wanted is False or (wanted is None and draws < MANY):
-        return None
-    first, other = ((space.vector(one).detach(),) for one in points(model, data, 2))
-    return recorded(partial(density, model, data, space, fixed={}), first, other)
+    one, plain = (partial(what, model, data, space, fixed={}) for what in (density, plain_density))
+    first, other = (
+        (torch.stack([space.vector(point).detach() for point in points(model, data, chains, n)]),) for n in range(2)
+    )
+    if wanted is False or _fails(one, first[0][0]):
+        return tolerant(in_turn(plain), plain), False
+    form = batched(one, first, other, compiled=draws >= MANY if wanted is None else wanted)
+    return tolerant(form, one), form.recorded
+
+
+def _fails(function: Function, place: Tensor) -> bool:
+    """Tell whether a function cannot be computed at a place."""
+    try:
+        function(place)
+    except FAULTS:
+        return True
+    return False
 
 
 def compiled_step(model: BoundModel, data: Annotations, count: int) -> CompiledStep | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,15 +20,16 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends.batching import Function, batched
-from crowdppl.inference.backends.hamiltonian import Tuning
+from crowdppl.inference.backends.hamiltonian import Target, Tuning
 from crowdppl.inference.backends.samplers import Group, Run, TorchSampler
 from crowdppl.inference.m_step import MStep, expected
+from crowdppl.inference.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import streams_kept
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import FAULTS, together, unknowns
+from crowdppl.model.program import FAULTS, check, together, unknowns
 
 # Sweeps from which on it is worth recording operations.
 MANY = 200
@@ -57,7 +59,7 @@ class GradientSampler(TorchSampler):
                 raise ModelError(
                     f"{model.name} has a discrete site {name!r}, which no gradient moves; write gibbs_step, or use method='em'"
                 )
-        self.open = self.space.part(left)
+        self.open = space_of_chains(model, data, self.space.part(left), None)
         own = [name not in self.open.weights and not sites[name]["cond_indep_stack"] for name in self.open.sizes]
         sizes = torch.tensor(list(self.open.sizes.values()), dtype=torch.long)
         self.watched = torch.tensor(own, dtype=torch.bool).repeat_interleave(sizes).to(data.device)
@@ -103,7 +105,7 @@ class GradientSampler(TorchSampler):
             tuning = self.prepare(run, group)
             tuning.place = tuning.place.clone()
             tuning.transition(self._given(group.parameters), (sweep, run.warmup) if sweep < run.warmup else None)
-            group.parameters = group.parameters | self._values(tuning.place)
+            group.parameters = group.parameters | self.open.several(tuning.place)
             reading = None
             if sweep >= run.warmup or self.drawn:
                 read = self._functions[group.chains][1]
@@ -155,16 +157,6 @@ class GradientSampler(TorchSampler):
 
     # ------------------------------------------------------------------ and for all of a group
 
-    def _values(self, place: Tensor) -> Parameters:
-        """Return the values of the open sites at places ``(C, P)``."""
-        parts = place.split(list(self.open.sizes.values()), -1)
-        return {
-            name: self.open.transforms[name](part.unflatten(-1, self.open.shapes[name] or (1,))).reshape(
-                len(place), *self.open.sites[name]["value"].shape
-            )
-            for name, part in zip(self.open.sizes, parts, strict=True)
-        }
-
     def _arguments(self, parameters: Parameters, place: Tensor | None = None) -> tuple[Tensor, ...]:
         """Return what functions of a chain take, stacked: places of the open sites, and values of the others."""
         if place is None:
@@ -177,25 +169,7 @@ class GradientSampler(TorchSampler):
     def _given(self, parameters: Parameters) -> Any:
         """Return the log density of the open sites given the others, as a function of places ``(C, P)``."""
         drawn = [parameters[name] for name in self.drawn]
-        target = self._functions[len(next(iter(parameters.values())))][0]
-
-        def given(place: Tensor) -> tuple[Tensor, Tensor]:
-            try:
-                value, slope = target(place, *drawn)
-                return value, slope
-            except FAULTS:
-                # Far from the posterior a model may fail, as by a matrix that is not positive definite: nobody stays there.
-                each = [self._or_impossible(*arguments) for arguments in zip(place, *drawn, strict=True)]
-                return torch.stack([one for one, _ in each]), torch.stack([slope for _, slope in each])
-
-        return given
-
-    def _or_impossible(self, place: Tensor, *drawn: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log density and its slope for one chain; minus infinity where the model fails."""
-        try:
-            return self._density(place, *drawn)
-        except FAULTS:
-            return place.new_full((), -math.inf), torch.zeros_like(place)
+        return tolerant(self._functions[len(next(iter(parameters.values())))][0], self._density, drawn)
 
     def _states(self, group: Group) -> Tensor:
         """Draw the states of all items together, where they depend on each other: ``(C, N)``."""
@@ -205,6 +179,33 @@ class GradientSampler(TorchSampler):
             parameters = self.model.conditioned(values, self.data)[0]
             parts.append(self.model.draw_states(parameters, self.data))
         return torch.stack(parts)
+
+
+def tolerant(together: Function, one: Function, fixed: Sequence[Tensor] = ()) -> Target:
+    """Return a log density of several chains that is minus infinity where the model fails.
+
+    Args:
+        together: of places ``(C, P)`` and further arguments, with its slope.
+        one: the same for one chain.
+        fixed: these arguments.
+    """
+
+    def each(place: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
+        try:
+            return one(place, *arguments)
+        except FAULTS:
+            return place.new_full((), -math.inf), torch.zeros_like(place)
+
+    def given(place: Tensor) -> tuple[Tensor, Tensor]:
+        try:
+            value, slope = together(place, *fixed)
+        except FAULTS:
+            # Far from the posterior a model may fail, as by a matrix that is not positive definite: nobody stays there.
+            parts = [each(*arguments) for arguments in zip(place, *fixed, strict=True)]
+            value, slope = (torch.stack(part) for part in zip(*parts, strict=True))
+        return value, slope
+
+    return given
 
 
 def density(
@@ -219,17 +220,48 @@ def density(
         place: coordinates, ``(P,)``.
         fixed: values of all other sites.
     """
-
-    def value_at(place: Tensor) -> Tensor:
-        values = space.values(place)
-        total = expected(model, values | fixed, None, data)
-        for name, part in zip(space.sizes, space.parts(place), strict=True):
-            part = part.view(space.shapes[name])
-            total = total + space.transforms[name].log_abs_det_jacobian(part, values[name]).sum()
-        return total
-
-    slope, value = torch.func.grad_and_value(value_at)(place)
+    slope, value = torch.func.grad_and_value(partial(_log_density, model, data, space, fixed))(place)
     return value, slope
+
+
+def plain_density(
+    model: BoundModel, data: Annotations, space: Space, place: Tensor, fixed: Parameters
+) -> tuple[Tensor, Tensor]:
+    """Return what :func:`density` does by gradients that take any operation, but are neither mapped over sets nor recorded."""
+    with torch.enable_grad():
+        place = place.detach().requires_grad_()
+        value = _log_density(model, data, space, fixed, place)
+        (slope,) = torch.autograd.grad(value, place)
+    return value.detach(), slope
+
+
+def _log_density(model: BoundModel, data: Annotations, space: Space, fixed: Parameters, place: Tensor) -> Tensor:
+    values, change = space.placed(place)
+    return expected(model, values | fixed, None, data) + change
+
+
+def space_of_chains(model: BoundModel, data: Annotations, space: Space, wanted: bool | None) -> Space:
+    """Return the coordinates in which chains move by gradients: some normal sites in their non-centred form.
+
+    Args:
+        model: any with continuous sites.
+        data: in its arrangement.
+        space: of the sites that move so.
+        wanted: whether to take that form of every site that has it; ``None`` where data say little of the site.
+    """
+    if wanted is False:
+        return space
+    drawn = points(model, data, PRIOR_DRAWS)
+    one, other = drawn[:2]
+    names = hierarchical(model, data, space.sites, (one, other))
+    # What a site beyond the space has an influence on stays as it is.
+    beyond = {name: value for name, value in other.items() if name not in space.sizes}
+    names -= hierarchical(model, data, space.sites, (one, one | beyond)) if beyond else set()
+    if wanted is None and names:
+        with torch.no_grad(), streams_kept(data.device, 0):
+            first = MStep(model, data, Space(check(model, data), discrete=True)).start(model.initial(data))
+        names = uninformed(model, data, names, first, drawn)
+    return NonCentred(space, model, data, names, one) if names else space
 
 
 def points(model: BoundModel, data: Annotations, count: int, seed: int = 0) -> list[Parameters]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,11 +19,10 @@ from pyro.infer.autoguide import (
 from torch import Tensor
 
 from crowdppl.errors import OptionError
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
+from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
 from crowdppl.inference.monitor import of_draws
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.em import Loop
-from crowdppl.inference.nuts import Watch
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.isolation import without_warnings
@@ -173,6 +172,45 @@ def svi(
 
 
 @dataclass
+class Watch:
+    """What follows each draw of a chain: a stopped fit ends, progress is reported, and the last draw's diagnostics are kept.
+
+    Attributes:
+        chain: number of the chain, of ``chains``.
+        chains: number of all.
+        warmup: draws for adaptation.
+        num_samples: draws kept.
+        report: called with progress.
+        keep: the checkpoint.
+        state: what it keeps, the chains that have ended.
+        streams: the random streams at the start of the chain.
+        diagnostics: those of Pyro's kernel after the last draw. The sampler's own summary computes R-hat as well, which refuses
+            fewer than four draws.
+    """
+
+    chain: int
+    chains: int
+    warmup: int
+    num_samples: int
+    report: ProgressCallback
+    keep: Checkpoint
+    state: Any
+    streams: RandomStreams
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, kernel: Any, samples: Any, stage: str, i: int) -> None:
+        """Follow draw ``i`` of a stage, as Pyro calls a hook."""
+        warming, number, each = stage.startswith("Warmup"), self.chain + 1, self.warmup + self.num_samples
+        again = f"{self.chain} of {self.chains} chains are kept, chain {number} begins again"
+        self.keep.stop(lambda: self.state, self.streams, again)
+        if i == self.num_samples - 1 and not warming:
+            self.diagnostics.update(kernel.diagnostics())
+        if i % 10 == 0:
+            done = self.chain * each + i + (0 if warming else self.warmup)
+            self.report(done, self.chains * each, f"chain {number}, {'warm-up' if warming else 'sampling'}")
+
+
+@dataclass
 class NUTSState:
     """The chains that have been completed: draws of each, and how many of all diverged."""
 
@@ -193,10 +231,12 @@ def nuts(
     target_accept: float,
     max_tree_depth: int,
     jit: bool | None,
+    non_centred: bool | None,
 ) -> NumericDraws:
     """Sample the posterior; see :class:`crowdppl.inference.options.NUTS` for the options and their defaults."""
-    if jit:
-        raise OptionError("jit=True is not used by models of numbers; leave it out")
+    if jit or non_centred:
+        name = "jit" if jit else "non_centred"
+        raise OptionError(f"{name}=True is not used by models of numbers; leave it out")
     first = _start(model, data)
     done = keep.resume(NUTSState, data.value.device) or NUTSState([], 0)
     for chain in range(len(done.runs), chains):
