@@ -405,7 +405,9 @@ class GradedFacets(AnnotationModel):
         prior = RaterPrior(_rater(parameters, "crowd_").unsqueeze(-2), precision)
         points, free, offset = self._points(data), parameters.get("criterion_number"), None
         if free is not None:
-            free = graded_criteria.drawn(free, raters[..., :-1, :], counts[..., :-1, :, :], points, self.criterion_scale)
+            free = graded_criteria.drawn(
+                free, raters[..., :-1, :], counts[..., :-1, :, :], points, self.criterion_scale
+            )
             offset = graded_criteria.with_reference(graded_criteria.offsets(free, self.nodes), data.J)
         raters = drawn(raters, counts, points, prior, offset)
         own = self._crowd_prior(data)

@@ -136,8 +136,7 @@ def _tables(bound: BoundModel, parameters: Parameters, data: Annotations, slopes
         raise ModelError(f"mean squares need a table of probabilities for each rater; {name} has none for these data")
     if data.weight is not None:
         raise ModelError("mean squares are of items without weights; fit the annotations without them")
-    by_criterion = isinstance(bound.model, GradedFacets) and data.criterion is not None
-    if slopes == "own" and by_criterion:
+    if slopes == "own" and isinstance(bound.model, GradedFacets):
         return bound.model.tables_by_criterion(parameters, data)
     if slopes == "own":
         return bound.model.confusion(parameters, data).expand(data.J, -1, -1)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.identifiers import coded, encode, rows_text
-from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.errors import DataError, OptionError
 
 Array = npt.NDArray[Any]
 
@@ -49,7 +49,7 @@ def encoded(criteria: Criteria, rows: Array | None, source: str) -> tuple[npt.ND
         source: name of the table in messages.
 
     Raises:
-        DataError: if a row has no criterion, or there are one or too many of them.
+        DataError: if a row has no criterion, or there are too many of them.
     """
     column, declared = criteria
     where = f"{source}, column {str(column.name)!r}"
@@ -61,7 +61,8 @@ def encoded(criteria: Criteria, rows: Array | None, source: str) -> tuple[npt.ND
         at = np.flatnonzero(values.missing)
         raise DataError(f"{where}, {rows_text(at, of=rows)}: criterion missing; fill it in or drop the rows")
     code, names = encode(values, declared, "criterion", where, rows=rows, ordered=False)[:2]
-    if not 2 <= len(names) <= MOST:
-        many = f"has {len(names):,} values, more than {MOST}" if len(names) > 1 else f"is {listed(names.tolist())} always"
-        raise DataError(f"{where} {many}; grades by criteria need two to {MOST} of them: leave criterion= out, or name its column")
+    if len(names) > MOST:
+        raise DataError(
+            f"{where} has {len(names):,} values, more than {MOST} criteria; name another column with criterion=... (--criterion)"
+        )
     return code, names

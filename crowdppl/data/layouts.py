@@ -290,26 +290,26 @@ class AnnotationLayouts(AnnotationFields):
     def by_criterion(self) -> Self:
         """Return the annotations with each pair of an item and a criterion as an item, named ``item|criterion``.
 
-        As agreement of raters takes grades by criteria: grades by two are no repeats. The items are the pairs that occur, and what
-        is known of items is left out. Annotations without criteria are returned as they are.
+        As agreement of raters takes grades by criteria: grades by two are no repeats. The items are the pairs that occur, and
+        what is known of items is left out. Annotations without criteria are returned as they are.
         """
         if self.criteria is None or self.criterion is None:
             return self
         L = len(self.criteria)
         pairs, code = torch.unique(self.item * L + self.criterion, return_inverse=True)
         order = code.argsort(stable=True)
-        task, name = self.items[(pairs // L).cpu().numpy()], self.criteria[(pairs % L).cpu().numpy()]
+        task, by = self.items[(pairs // L).cpu().numpy()], self.criteria[(pairs % L).cpu().numpy()]
         besides = [name for name in tensors(self, "annotation") if name not in ("item", "criterion", "previous")]
-        nothing = dict.fromkeys(("features", "feature_names", "multiplicity", "weight", "start", "anchor", "parent_item"))
+        of_items = ("features", "feature_names", "multiplicity", "weight", "start", "anchor", "parent_item")
+        fields: dict[str, Any] = {name: getattr(self, name)[order] for name in besides} | dict.fromkeys(of_items)
         return replace(
             self,
-            **{field: getattr(self, field)[order] for field in besides},
+            **fields,
             item=code[order],
-            items=np.array([f"{one}{BETWEEN}{other}" for one, other in zip(task, name, strict=True)], dtype=object),
+            items=np.array([f"{one}{BETWEEN}{other}" for one, other in zip(task, by, strict=True)], dtype=object),
             truth=torch.full((len(pairs),), -1, dtype=torch.int64, device=self.device),
             **NO_CRITERIA,
             **NO_SEQUENCES,
-            **nothing,
         )
 
     @arguments.checked(features=arguments.anything, items=arguments.a_list, workers=arguments.anything)

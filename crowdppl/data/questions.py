@@ -100,7 +100,9 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
         DataError: if a column of a usual name (:data:`USUAL`) tells annotations of an item by one worker apart.
     """
     for column in named(frame, columns, USUAL):
-        if column != criterion and tells_apart(frame, column, [*columns[:2], *([] if criterion is None else [criterion])]):
+        if column != criterion and tells_apart(
+            frame, column, [*columns[:2], *([] if criterion is None else [criterion])]
+        ):
             values = pd.unique(frame[column].dropna()).tolist()
             several = (
                 f"{source}: workers have several annotations of an item, which column {str(column)!r} tells apart "

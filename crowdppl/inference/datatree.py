@@ -285,6 +285,9 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
             "position": (("item",), data.position),
             "sequence_length": (("sequence",), length),
         }
+    if data.criteria is not None and data.criterion is not None:
+        given = torch.bincount(data.criterion, minlength=len(data.criteria))
+        variables["criterion_annotations"] = (("criterion",), given)
     if data.set_labels is not None:
         number, L = data.set_label[data.item], len(data.set_labels)
         votes = torch.bincount(number, weights=data.label.to(data.dtype), minlength=L).long()

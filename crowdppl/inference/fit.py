@@ -426,12 +426,16 @@ def _unread(reads: dict[str, bool], data: Annotations, name: str) -> list[str]:
         f"the criteria {listed(criteria, 5)} were not used: {name} takes grades by several criteria for repeated ones, "
         f"graded-facets has a difficulty of each"
     )
-    return [sentence] * bool(unread) + [repeats] * bool(criteria) + [
-        f"the {getattr(data, field).shape[-1]:,} features of {what} were not used: {name} does not read them. Models with a "
-        f"classifier of features are {listed(classifiers, 9)}; name one with model=..."
-        for field, what in (("features", "items"), ("worker_features", "workers"))
-        if not reads.get(field, True)
-    ]
+    return (
+        [sentence] * bool(unread)
+        + [repeats] * bool(criteria)
+        + [
+            f"the {getattr(data, field).shape[-1]:,} features of {what} were not used: {name} does not read them. Models with a "
+            f"classifier of features are {listed(classifiers, 9)}; name one with model=..."
+            for field, what in (("features", "items"), ("worker_features", "workers"))
+            if not reads.get(field, True)
+        ]
+    )
 
 
 def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:

@@ -97,9 +97,8 @@ def update(
     if not isinstance(more, Annotations):
         read = before.P and (model is not None or reads_covariates(posterior))
         frame = to_pandas(more, "more", ", or crowdppl.Annotations")
-        more = Annotations.from_frame(
-            frame, **as_criteria(before), labels=_all_labels(before), covariates=before if read else None
-        )
+        stated = {"labels": _all_labels(before), "covariates": before if read else None} | as_criteria(before)
+        more = Annotations.from_frame(frame, **stated)
     if model is None and not reads_covariates(posterior):
         before, more = (part.with_covariates(None) for part in (before, more))
     together = joined(before, more, repeats)
@@ -191,14 +190,15 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
 
 @arguments.checked(before=arguments.annotation_data)
 def as_criteria(before: Annotations) -> dict[str, Any]:
-    """Return the arguments of :meth:`Annotations.from_frame` by which further grades are by criteria where the earlier ones are."""
-    return {} if before.criteria is None else {"criterion": before.criterion_column, "kind": "ordinal"}
+    """Return arguments of :meth:`Annotations.from_frame`, by which further grades are by criteria where the earlier ones are."""
+    if before.criteria is None:
+        return {}
+    # Words have no order of their own.
+    return {"criterion": before.criterion_column, "kind": "ordinal", "labels": before.labels.tolist()}
 
 
 def _all_labels(data: Annotations) -> list[Any] | None:
-    """Return all labels of the data, where some are never a true label, or grades by criteria; ``None`` for those that occur."""
-    if data.criteria is not None:  # words have no order of their own
-        return list(data.labels.tolist())
+    """Return all labels of the data, where some are never a true label; ``None`` for those that occur."""
     return None if data.others is None else [*data.labels.tolist(), *data.others.names.tolist()]
 
 

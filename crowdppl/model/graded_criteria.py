@@ -1,8 +1,8 @@
-"""Difficulties of criteria by which raters grade: offsets of all thresholds, which sum to zero, and steps that raise or draw them.
+"""Difficulties of criteria by which raters grade: offsets of all thresholds with mean 0, and steps that raise or draw them.
 
-The facets model of several criteria (J. M. Linacre 1989, Many-facet Rasch measurement): thresholds ``t_jl + d_c`` with a difficulty
-``d_c`` of each criterion. A vector ``b`` of free numbers has the difficulties ``d = b - mean(b)``, so that those of raters and of
-criteria are told apart by the data whatever the prior, and the mean of ``b`` keeps its prior.
+The facets model of several criteria (J. M. Linacre 1989, Many-facet Rasch measurement): thresholds ``t_jl + d_c`` with a
+difficulty ``d_c`` of each criterion. A vector ``b`` of free numbers has the difficulties ``d = b - mean(b)``, so that severities
+and difficulties are identified by the data whatever the prior, and the mean of ``b`` keeps its prior.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ def with_reference(offset: Tensor, raters: int) -> Tensor:
     return torch.cat([each, torch.zeros_like(offset)], -2)
 
 
-def slopes(
-    free: Tensor, raters: Tensor, counts: Tensor, nodes: Tensor, scale: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def slopes(free: Tensor, raters: Tensor, counts: Tensor, nodes: Tensor, scale: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the log joint of free numbers ``(..., L)``, its gradient, and the expected information with the prior's.
 
     Args:
@@ -63,7 +61,7 @@ def slopes(
 
 
 def raised(free: Tensor, raters: Tensor, counts: Tensor, nodes: Tensor, scale: float) -> Tensor:
-    """Take a Fisher scoring step from free numbers ``(L,)``, shortened where the log joint would fall; arguments as :func:`slopes`."""
+    """Take a Fisher scoring step from ``(L,)``, shortened where the log joint would fall; arguments as :func:`slopes`."""
     before, gradient, information = slopes(free, raters, counts, nodes, scale)
     step = torch.linalg.solve(information, gradient).clamp(-LONGEST, LONGEST)
     for _ in range(HALVINGS + 1):

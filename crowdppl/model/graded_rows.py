@@ -5,8 +5,8 @@ A rater is a vector ``(log slope, middle, log gaps)`` of ``K`` numbers. The thre
 item at ``x`` is at least ``l`` with probability ``sigmoid(slope x - threshold_l)`` (F. Samejima 1969, Psychometrika Monograph
 17). This module gives tables of these probabilities, and raises and draws raters given counts of grades by node of ``x``.
 
-All thresholds of a rater may be higher by an *offset*, such as the difficulty of the criterion that a grade is by. Nodes and offsets
-are then a pair for each place and criterion, ``M`` of them, and counts are by pair.
+All thresholds of a rater may be higher by an *offset*, such as the difficulty of the criterion that a grade is by. Nodes and
+offsets are then a pair for each place and criterion, ``M`` of them, and counts are by pair.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
         "timestamp": ("annotation",),
         "seconds": ("annotation",),
         "criterion_index": ("annotation",),
+        "criterion_annotations": ("criterion",),
         "covariates": ("annotation", "covariate"),
         "aside_covariates": ("aside_annotation", "covariate"),
         "weight": ("item",),
@@ -100,7 +101,7 @@ RANGES = {
 }
 # Whole numbers that index nothing.
 WHOLE = {
-    *(("constant_data", name) for name in ("position", "sequence_length", "set_label_votes")),
+    *(("constant_data", name) for name in ("position", "sequence_length", "set_label_votes", "criterion_annotations")),
     ("spans", "chosen"),
 }
 # Variables without missing values.
