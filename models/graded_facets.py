@@ -14,9 +14,13 @@ Model, for grades ``0..K-1``::
     threshold  t_jl                 with mean m_j and distances g_jl
     grade      p(y_n >= l | x) = sigmoid(c_j x - t_jl),  l = 1..K-1
 
+Where raters grade by several criteria, grades by criterion ``c`` have the thresholds ``t_jl + d_c``::
+
+    criterion  b_c ~ Normal(0, criterion_scale),  d_c = b_c - mean(b)
+
 A rater with a high middle is severe. The *true grade* of an item is what a reference rater gives it, who is one more rater, with
 wide priors around the crowd, and known true grades are grades of this rater. Where none are known, it is what a rater drawn from
-this crowd gives it (the fair average of many-facet Rasch measurement).
+this crowd gives it (the fair average of many-facet Rasch measurement), in the mean over criteria.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from torch import Tensor
 from crowdppl.arguments import shown
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.model import graded_criteria
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.graded_rows import RaterPrior, drawn, raised, table
 from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_whole
@@ -65,6 +70,7 @@ class GradedFacets(AnnotationModel):
         gap_scale: prior standard deviation of the logarithms of distances between the crowd's thresholds.
         spreads: prior spread of raters around the crowd: of log slopes, of middles (severity), and of log distances.
         reference: prior standard deviation of the same three numbers of the reference rater around the crowd.
+        criterion_scale: prior standard deviation of the difficulty of a criterion, on the logit scale.
     """
 
     nodes: int = 25
@@ -75,6 +81,7 @@ class GradedFacets(AnnotationModel):
     gap_scale: float = 0.7
     spreads: tuple[float, float, float] = (0.4, 0.7, 0.3)
     reference: tuple[float, float, float] = (0.7, 1.0, 0.5)
+    criterion_scale: float = 1.0
 
     default_method: ClassVar[str] = "em"
     dims: ClassVar = {
@@ -85,11 +92,15 @@ class GradedFacets(AnnotationModel):
         "log_gaps": ("worker", "gap"),
         "reference_log_gaps": ("gap",),
         "severity": ("worker",),
+        "criterion_number": ("criterion",),
+        "difficulty": ("criterion",),
+        "criterion_grades": ("criterion", "given_label"),
     }
+    viewed: ClassVar = ("criterion_grades",)
 
     def __post_init__(self) -> None:
         require_whole(self, "nodes", least=3)
-        require_positive(self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale")
+        require_positive(self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale", "criterion_scale")
         for name in ("spreads", "reference"):
             given = getattr(self, name)
             numbers = (
@@ -131,7 +142,7 @@ class GradedFacets(AnnotationModel):
         return PSEUDO * torch.tensor(self.spreads, dtype=data.dtype, device=data.device) ** 2
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
-        """Sample the crowd, its spreads, raters and the reference rater; shapes are in ``dims``."""
+        """Sample the crowd, its spreads, raters, the reference rater and criteria; shapes are in ``dims``."""
         crowd = self._sample("crowd_", self._crowd_prior(data))
         rates = self._rates(data)
         precision = pyro.sample("spread_precision", Gamma(torch.full_like(rates, PSEUDO), rates).to_event(1))
@@ -139,7 +150,11 @@ class GradedFacets(AnnotationModel):
         with plates.worker:
             raters = self._sample("", RaterPrior(centre, self._by_number(precision, data)))
         reference = self._sample("reference_", RaterPrior(centre, self._reference_precision(data)))
-        return crowd | {"spread_precision": precision} | raters | reference
+        out = crowd | {"spread_precision": precision} | raters | reference
+        if data.criteria is not None:
+            zeros = torch.zeros(data.number_of_criteria, dtype=data.dtype, device=data.device)
+            out["criterion_number"] = pyro.sample("criterion_number", Normal(zeros, self.criterion_scale).to_event(1))
+        return out
 
     def _sample(self, prefix: str, prior: RaterPrior) -> Parameters:
         """Sample the numbers of a rater, or of all raters within their plate."""
@@ -158,7 +173,9 @@ class GradedFacets(AnnotationModel):
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the probabilities of the grades of each annotation's rater: batch ``(A, S)``."""
-        return Categorical(self.confusion(parameters, data)[data.worker])
+        if data.criterion is None:
+            return Categorical(self.confusion(parameters, data)[data.worker])
+        return Categorical(self.tables_by_criterion(parameters, data)[data.rater_row])
 
     def reading(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the probability of each true grade, ``(..., S, K)``: see the module's docstring."""
@@ -188,9 +205,21 @@ class GradedFacets(AnnotationModel):
         return refuse_one_class(data)
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return each rater's severity: the middle of the thresholds above the mean rater's, in logits."""
+        """Return each rater's severity: the middle of the thresholds above the mean rater's, in logits.
+
+        Of criteria the difficulties, likewise in logits, and the share of each grade over all raters and items, ``(..., L, K)``.
+        """
         middle = parameters["middle"]
-        return {"severity": middle - (self._share(data) * middle).sum(-1, keepdim=True)}
+        out = {"severity": middle - (self._share(data) * middle).sum(-1, keepdim=True)}
+        if data.criteria is None:
+            return out
+        weight = self.log_truth(parameters, data).exp()
+        by_row = (self.tables_by_criterion(parameters, data) * weight.unsqueeze(-1)).sum(-2)  # (..., J*L, K)
+        shares = (by_row.unflatten(-2, (data.J, -1)) * self._share(data)[:, None, None]).sum(-3)
+        return out | {
+            "difficulty": graded_criteria.difficulties(parameters["criterion_number"]),
+            "criterion_grades": shares,
+        }
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
@@ -204,36 +233,67 @@ class GradedFacets(AnnotationModel):
         return (-self.places(data).square() / 2).log_softmax(-1)
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the probabilities of the grades at the nodes, ``(..., J, S, K)``."""
-        return table(_rater(parameters), self.places(data))
+        """Return the probabilities of the grades at the nodes, ``(..., J, S, K)``, in the mean over criteria."""
+        if data.criteria is None:
+            return table(_rater(parameters), self.places(data))
+        return self.tables_by_criterion(parameters, data).unflatten(-3, (data.J, -1)).mean(-3)
+
+    def tables_by_criterion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the same for each rater and criterion, ``(..., J*L, S, K)``; without criteria ``(..., J, S, K)``."""
+        return self._by_row(table(_rater(parameters), self._points(data), self._offset(parameters)), data)
+
+    def _by_row(self, tables: Tensor, data: Annotations) -> Tensor:
+        """Return tables ``(..., J, L*S, K)`` with a row for each rater and criterion, ``(..., J*L, S, K)``."""
+        if data.criteria is None:
+            return tables
+        return tables.unflatten(-2, (data.number_of_criteria, self.nodes)).flatten(-4, -3)
+
+    def _points(self, data: Annotations) -> Tensor:
+        """Return the nodes once for each criterion, ``(L*S,)``."""
+        return self.places(data).repeat(data.number_of_criteria)
+
+    def _offset(self, parameters: Parameters) -> Tensor | None:
+        """Return the difficulty of the criterion of each of these nodes, ``(..., 1, L*S)``, for all raters."""
+        free = parameters.get("criterion_number")
+        return None if free is None else graded_criteria.offsets(free, self.nodes)
+
+    def log_likelihoods(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log-likelihood of each item's grades at the nodes, ``(..., N, S)``."""
+        return data.counts_by_criterion.log_likelihoods(self.tables_by_criterion(parameters, data).log())
 
     def equal_raters(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the probabilities of grades if raters differed in severity alone, ``(J, S, K)``, as Rasch models have it.
+        """Return the probabilities of grades if raters differed in severity alone, ``(J*L, S, K)``, as Rasch models have it.
 
-        Raters have the slope and the distances of the crowd, and the mean grades over items that they have with their own.
+        Raters have the slope and the distances of the crowd, and the mean grades over items that they have with their own. There
+        is a table for each rater and criterion.
         """
-        nodes, weight = self.places(data), self.log_truth(parameters, data).exp()
+        points, offset = self._points(data), self._offset(parameters)
+        weight = self.log_truth(parameters, data).exp()
         grades = torch.arange(data.K, dtype=data.dtype, device=data.device)
         wanted = (self.confusion(parameters, data) @ grades) @ weight  # (J,)
         crowd = _rater(parameters, "crowd_").expand(len(wanted), -1).clone()
         low, high = (torch.full_like(wanted, end) for end in (-MOST_SEVERE, MOST_SEVERE))
         for _ in range(HALVINGS):
             crowd[:, 1] = (low + high) / 2
-            above = (table(crowd, nodes) @ grades) @ weight > wanted
+            given = (table(crowd, points, offset) @ grades).unflatten(-1, (-1, self.nodes)).mean(-2)
+            above = given @ weight > wanted
             low, high = torch.where(above, crowd[:, 1], low), torch.where(above, high, crowd[:, 1])
-        return table(crowd, nodes)
+        return self._by_row(table(crowd, points, offset), data)
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of all priors, ``(...)``."""
         crowd, precision = _rater(parameters, "crowd_"), parameters["spread_precision"]
         rates = self._rates(data)
         raters = RaterPrior(crowd.unsqueeze(-2), self._by_number(precision, data).unsqueeze(-2))
-        return (
+        out = (
             self._crowd_prior(data).log_density(crowd)
             + Gamma(torch.full_like(rates, PSEUDO), rates).log_prob(precision).sum(-1)
             + raters.log_density(_rater(parameters)).sum(-1)
             + RaterPrior(crowd, self._reference_precision(data)).log_density(_rater(parameters, "reference_"))
         )
+        if data.criteria is None:
+            return out
+        return out + Normal(0.0, self.criterion_scale).log_prob(parameters["criterion_number"]).sum(-1)
 
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return all parameters after Newton steps, which raise the expected log joint.
@@ -251,9 +311,7 @@ class GradedFacets(AnnotationModel):
             number, sums = self._squares(off[data.annotations_per_worker > 0])
             parameters["spread_precision"] = (2 * PSEUDO + number) / (2 * self._rates(data) + sums)
             if n + 1 < ROUNDS:
-                joint = data.counts.log_likelihoods(self.confusion(parameters, data).log()) + self.log_truth(
-                    parameters, data
-                )
+                joint = self.log_likelihoods(parameters, data) + self.log_truth(parameters, data)
                 if data.clamp is not None:
                     logs = self.reading(parameters, data).log().mT[data.truth.clamp(min=0)]  # (N, S)
                     joint += torch.where((data.truth >= 0).unsqueeze(-1), logs, 0.0)
@@ -267,12 +325,18 @@ class GradedFacets(AnnotationModel):
         raters = torch.cat([_rater(parameters), _rater(parameters, "reference_").unsqueeze(0)])
         own = self._crowd_prior(data)
         variance = torch.zeros_like(raters)
+        points, free = self._points(data), parameters.get("criterion_number")
         for _ in range(STEPS):
-            raters, variance = raised(raters, counts, self.places(data), RaterPrior(crowd, precision))
+            offset = None
+            if free is not None:
+                free = graded_criteria.raised(free, raters[:-1], counts[:-1], points, self.criterion_scale)
+                offset = graded_criteria.with_reference(graded_criteria.offsets(free, self.nodes), data.J)
+            raters, variance = raised(raters, counts, points, RaterPrior(crowd, precision), offset)
             # Those without grades say nothing of the crowd; counted, they would only slow it down.
             held = precision * (counts.sum((-2, -1)) > 0).unsqueeze(-1)
             crowd = (own.precision * own.mean + (held * raters).sum(0)) / (own.precision + held.sum(0))
-        return parameters | self._named(raters, crowd), variance[:-1]
+        criteria = {} if free is None else {"criterion_number": free}
+        return parameters | self._named(raters, crowd) | criteria, variance[:-1]
 
     @staticmethod
     def _squares(off: Tensor) -> tuple[Tensor, Tensor]:
@@ -289,25 +353,33 @@ class GradedFacets(AnnotationModel):
         return torch.cat([of_raters, of_reference], -2)
 
     def _counts(self, responsibility: Tensor, data: Annotations) -> Tensor:
-        """Return expected grades by rater and node, ``(..., J+1, S, K)``; the last are known ones, of the reference rater."""
+        """Return expected grades by rater and node, ``(..., J+1, L*S, K)``; the last are known ones, of the reference rater.
+
+        The known ones stand at the nodes of the first criterion.
+        """
         known = torch.zeros(data.N, data.K, dtype=data.dtype, device=data.device)
         known[data.truth >= 0, data.truth[data.truth >= 0]] = 1.0
-        return torch.cat([data.counts.expected(responsibility), (responsibility.mT @ known).unsqueeze(-3)], -3)
+        given, L = data.counts_by_criterion.expected(responsibility), data.number_of_criteria
+        of_reference = (responsibility.mT @ known).unsqueeze(-3)
+        if L > 1:
+            given = given.unflatten(-3, (data.J, L)).flatten(-3, -2)
+            of_reference = torch.nn.functional.pad(of_reference, (0, 0, 0, (L - 1) * self.nodes))
+        return torch.cat([given, of_reference], -3)
 
     def _counted(self, truth: Tensor, data: Annotations) -> Tensor:
-        """Return the same given nodes ``(C, N)``, ``(C, J+1, S, K)``."""
-        C, S, K = len(truth), self.nodes, data.K
+        """Return the same given nodes ``(C, N)``, ``(C, J+1, L*S, K)``."""
+        C, S, K, L = len(truth), self.nodes, data.K, data.number_of_criteria
         known = (data.truth >= 0).nonzero().squeeze(-1)
-        rater = torch.cat([data.worker, torch.full_like(known, data.J)])
+        rater = torch.cat([data.rater_row, torch.full_like(known, data.J * L)])
         node = torch.cat([truth[:, data.item], truth[:, known]], -1)  # (C, A + known)
         grade = torch.cat([data.label, data.truth[known]])
         chain = torch.arange(C, device=data.device).unsqueeze(-1)
-        cell = ((chain * (data.J + 1) + rater) * S + node) * K + grade
+        cell = ((chain * (data.J + 1) * L + rater) * S + node) * K + grade
         weights = None
         if data.weight is not None:
             weights = torch.cat([data.weight[data.item], torch.ones_like(known, dtype=data.weight.dtype)])
             weights = weights.expand(C, -1).flatten()
-        size = (C, data.J + 1, S, K)
+        size = (C, data.J + 1, L * S, K)
         return torch.bincount(cell.flatten(), weights, math.prod(size)).to(data.dtype).view(size)
 
     def _named(self, raters: Tensor, crowd: Tensor) -> Parameters:
@@ -322,7 +394,8 @@ class GradedFacets(AnnotationModel):
     def _start(self, data: Annotations) -> Parameters:
         crowd = self._crowd_prior(data).mean
         precision = PSEUDO / self._rates(data)
-        return self._named(crowd.expand(data.J + 1, data.K), crowd) | {"spread_precision": precision}
+        out = self._named(crowd.expand(data.J + 1, data.K), crowd) | {"spread_precision": precision}
+        return out if data.criteria is None else out | {"criterion_number": precision.new_zeros(len(data.criteria))}
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given nodes ``(C, N)``: raters by Metropolis-Hastings steps, the rest exactly."""
@@ -330,7 +403,13 @@ class GradedFacets(AnnotationModel):
         precision = self._precisions(parameters, data)
         raters = torch.cat([_rater(parameters), _rater(parameters, "reference_").unsqueeze(-2)], -2)
         prior = RaterPrior(_rater(parameters, "crowd_").unsqueeze(-2), precision)
-        raters = drawn(raters, counts, self.places(data), prior)
+        points, free, offset = self._points(data), parameters.get("criterion_number"), None
+        if free is not None:
+            free = graded_criteria.drawn(
+                free, raters[..., :-1, :], counts[..., :-1, :, :], points, self.criterion_scale
+            )
+            offset = graded_criteria.with_reference(graded_criteria.offsets(free, self.nodes), data.J)
+        raters = drawn(raters, counts, points, prior, offset)
         own = self._crowd_prior(data)
         total = own.precision + precision.sum(-2)
         mean = (own.precision * own.mean + (precision * raters).sum(-2)) / total
@@ -338,7 +417,8 @@ class GradedFacets(AnnotationModel):
         off = (raters[..., :-1, :] - crowd.unsqueeze(-2)).square()
         number, sums = self._squares(off)
         spread = Gamma(PSEUDO + number.expand_as(sums) / 2, self._rates(data) + sums / 2).sample()
-        return self._named(raters, crowd) | {"spread_precision": spread}
+        criteria = {} if free is None else {"criterion_number": free}
+        return self._named(raters, crowd) | {"spread_precision": spread} | criteria
 
 
 def _rater(parameters: Parameters, prefix: str = "") -> Tensor:

@@ -176,6 +176,13 @@ def posterior_of_sets():
 
 
 @functools.cache
+def posterior_by_criteria():
+    table = frame().assign(criterion=lambda table: np.where(table.index % 2, "style", "content"))
+    data = crowdppl.Annotations.from_frame(table, kind="ordinal", criterion="criterion")
+    return quiet_fit(data, method="em", num_samples=20)
+
+
+@functools.cache
 def posterior_with_covariates(walk=None):
     data = crowdppl.Annotations.from_frame(frame().assign(order=lambda table: table.index % 3), covariates="order")
     return quiet_fit(data, crowdppl.models.AccuracyRegression(walk=walk), chains=1, warmup=5, num_samples=20)
@@ -510,6 +517,7 @@ def calls(place):
         "Posterior.other_rates": {"self": with_other_labels()},
         "Posterior.grades": {"self": posterior("graded-facets", "em")},
         "Posterior.severity": {"self": posterior("graded-facets", "em")},
+        "Posterior.criteria": {"self": posterior_by_criteria()},
         "Posterior.effects": {"self": posterior_with_covariates()},
         "Posterior.accuracy_over_time": {"self": posterior_with_covariates("order")},
         "Posterior.spans": {"self": posterior_of_tokens()},

@@ -20,6 +20,7 @@ from crowdppl.posterior.sets import has_sets, shares
 from crowdppl.posterior.spans import MEASURES as SPAN_MEASURES
 from crowdppl.posterior.spans import has_spans
 from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, other_rates
+from crowdppl.posterior.workers.grading import has_criteria
 
 if TYPE_CHECKING:
     from crowdppl import criticism, report
@@ -176,6 +177,28 @@ def _show_raters(shown: pd.DataFrame, title: str) -> None:
     console.print(
         "severity: by how many grades lower than the mean rater, on the same items; corr.: correlation of the grades with the "
         "true ones; x: do not use unchecked; !: talk to them",
+        style="dim",
+    )
+
+
+def show_criteria(posterior: Posterior, level: float) -> None:
+    """Print how difficult each criterion is, if grades are by several."""
+    if not has_criteria(posterior):
+        return
+    table = grid(f"Criteria, the most difficult ones first (intervals of {level:.0%})")
+    table.add_column("criterion", overflow="ellipsis", no_wrap=True)
+    for column in ("grades", "mean", "difficulty", "interval"):
+        table.add_column(column, justify="right", no_wrap=True)
+    rows = posterior.criteria(level=level).sort_values("difficulty", ascending=False, kind="stable")
+    for row in rows.head(SHOWN_WORKERS).to_dict("records"):
+        low, high = row["difficulty_low"], row["difficulty_high"]
+        cells = [f"{row['annotations']:,}", "none" if pd.isna(row["mean_grade"]) else f"{row['mean_grade']:.2f}"]
+        cells += [f"{row['difficulty']:+.2f}", f"{low:+.2f} to {high:+.2f}" if pd.notna(low) else "none"]
+        table.add_row(escape(str(row["criterion"])), *cells)
+    console.print(table)
+    console.print(
+        "difficulty: by how many grades lower than by the mean criterion, of the same items by the same raters; all in "
+        "criteria.csv",
         style="dim",
     )
 

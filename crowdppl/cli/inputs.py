@@ -139,6 +139,7 @@ def naming(how_read: Reading) -> dict[str, Any]:
         "missing": how_read.missing or [],
         "sequence": how_read.sequence,
         "position": how_read.position,
+        "criterion": how_read.criterion,
         "keep_missing": how_read.keep_missing,
         "fold": not how_read.no_fold,
         "other_labels": how_read.other_label or [],

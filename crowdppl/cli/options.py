@@ -224,6 +224,10 @@ class Reading:
     ] = None
     sequence: SequenceColumn = None
     position: PositionColumn = None
+    criterion: Annotated[
+        str | None,
+        typer.Option(help="Grades: column of the criterion that each is by, where raters grade items by several."),
+    ] = None
     no_fold: Annotated[
         bool,
         typer.Option("--no-fold", help="Keep labels apart that differ in capitals, white space or look-alikes only."),

@@ -112,7 +112,7 @@ def mean_squares(
             given = _mean_squares(*residuals(table, joint, fitted, fitted.label, grade), code, size)
             for _ in range(-(-draws // len(chosen))):
                 state = sample_truth(joint)
-                label = sample_truth_from_probabilities(table[fitted.worker, state[fitted.item]])
+                label = sample_truth_from_probabilities(table[_rows(table, fitted), state[fitted.item]])
                 again = residuals(table, _joint(table, prior, fitted, label), fitted, label, grade)
                 pairs.append(torch.stack([given, _mean_squares(*again, code, size)]))
     drawn = torch.stack(pairs).numpy()  # (draws, 2, 2, size)
@@ -130,17 +130,24 @@ def mean_squares(
 
 
 def _tables(bound: BoundModel, parameters: Parameters, data: Annotations, slopes: str) -> Tensor:
-    """Return the probabilities of grades by rater and state, ``(J, S, K)``."""
+    """Return the probabilities of grades by rater and state, ``(J, S, K)``; ``(J*L, S, K)`` by raters and ``L`` criteria."""
     name = type(bound.model).__name__
     if not bound.provides("confusion") or bound.expand(data).parent_item is not None or bound.coupled:
         raise ModelError(f"mean squares need a table of probabilities for each rater; {name} has none for these data")
     if data.weight is not None:
         raise ModelError("mean squares are of items without weights; fit the annotations without them")
+    if slopes == "own" and isinstance(bound.model, GradedFacets):
+        return bound.model.tables_by_criterion(parameters, data)
     if slopes == "own":
         return bound.model.confusion(parameters, data).expand(data.J, -1, -1)
     if not isinstance(bound.model, GradedFacets):
         raise ModelError(f"raters of {name} have no slopes that could be equal; pass slopes='own'")
     return bound.model.equal_raters(parameters, data)
+
+
+def _rows(table: Tensor, data: Annotations) -> Tensor:
+    """Return the table of each annotation, ``(A,)``: that of its rater, or of rater and criterion."""
+    return data.worker if len(table) == data.J else data.rater_row
 
 
 def _parts(table: Tensor, data: Annotations) -> tuple[Tensor, ...]:
@@ -150,9 +157,9 @@ def _parts(table: Tensor, data: Annotations) -> tuple[Tensor, ...]:
 
 def _joint(table: Tensor, prior: Tensor, data: Annotations, label: Tensor) -> Tensor:
     """Return the log-probabilities of the states of each item and all of its grades, ``(N, S)``."""
-    logs, joint = table.log(), prior.clone()
+    logs, joint, row = table.log(), prior.clone(), _rows(table, data)
     for part in _parts(table, data):
-        joint.index_add_(0, data.item[part], logs[data.worker[part], :, label[part]])
+        joint.index_add_(0, data.item[part], logs[row[part], :, label[part]])
     return joint
 
 
@@ -166,13 +173,13 @@ def residuals(table: Tensor, joint: Tensor, data: Annotations, label: Tensor, gr
         label: code of each grade, ``(A,)``.
         grade: number of each code, ``(K,)``.
     """
-    logs = table.log()
+    logs, row = table.log(), _rows(table, data)
     off, variance = (torch.empty(data.A, dtype=table.dtype) for _ in range(2))
     for part in _parts(table, data):
-        others = joint[data.item[part]] - logs[data.worker[part], :, label[part]]  # (a, S)
+        others = joint[data.item[part]] - logs[row[part], :, label[part]]  # (a, S)
         # A state that the grade itself excludes stays excluded.
         others = torch.where(others.isnan(), -torch.inf, others).softmax(-1)
-        predicted = (others.unsqueeze(-2) @ table[data.worker[part]]).squeeze(-2)  # (a, K)
+        predicted = (others.unsqueeze(-2) @ table[row[part]]).squeeze(-2)  # (a, K)
         mean = predicted @ grade
         off[part] = grade[label[part]] - mean
         variance[part] = (predicted * (grade - mean.unsqueeze(-1)).square()).sum(-1)

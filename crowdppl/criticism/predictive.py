@@ -382,7 +382,7 @@ def _from_model(
 
 def _labels(bound: BoundModel, parameters: Parameters, state: Tensor, data: Annotations) -> Tensor:
     """Draw the labels of all annotations, ``(A,)``, given the states of the items ``(N,)``."""
-    if bound.provides("confusion"):
+    if bound.provides("confusion") and data.criterion is None:
         table = bound.model.confusion(parameters, data)  # (J, S, K), or (1, S, K) for all workers
         worker = data.worker if len(table) == data.J else torch.zeros_like(data.worker)
         return sample_truth_from_probabilities(table[worker, state[data.item]])

@@ -17,6 +17,7 @@ from crowdppl import arguments
 from crowdppl.data import kinds, sets
 from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
 from crowdppl.data.covariates import EXPERIENCE, Covariates, columns_of, formula_of
+from crowdppl.data.criteria import Criteria, require_grades
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
 from crowdppl.data.fields import Kind
@@ -90,6 +91,9 @@ class Annotations(AnnotationLayouts):
         covariate_recipe: how they were computed: the formula, and the levels of each categorical column.
         set_labels: where annotations are sets of labels, the caller's identifiers of these, ``(L,)``: an item is a pair of a task
             (its ``sequence``) and a label (its ``position``), and its classes say whether the label is in the set.
+        criteria: the caller's criteria of grades, ``(L,)``, where each is by one; ``None`` without criteria.
+        criterion: criterion of each annotation, ``(A,)`` int64.
+        criterion_column: name of the column of criteria.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
             row, ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
     """
@@ -121,6 +125,7 @@ class Annotations(AnnotationLayouts):
         scale=arguments.a_list,
         sequence=arguments.text,
         position=arguments.text,
+        criterion=arguments.text,
         covariates=arguments.anything,
         source=arguments.text,
     )
@@ -152,6 +157,7 @@ class Annotations(AnnotationLayouts):
         scale: Sequence[float] | None = None,
         sequence: str | None = None,
         position: str | None = None,
+        criterion: str | None = None,
         covariates: str | Iterable[str] | Annotations | None = None,
         source: str = "the frame",
     ) -> Self:
@@ -203,6 +209,9 @@ class Annotations(AnnotationLayouts):
                 is then ``crowdppl.models.SequentialWorkers``, in which the true label of a token depends on that of the token
                 before. Tokens are named by the column of the task, if there is one, else ``sequence:position``.
             position: the column of the position in the sequence, whole numbers.
+            criterion: of grades, the column of the criterion that each is by, such as ``"style"``, where raters grade items by
+                several and all are about one quality. Graded facets has a difficulty of each; an item has one true grade. Give
+                ``kind="ordinal"`` or ``order``. Its categories are in their order, other criteria in that of appearance.
             covariates: what accuracy may depend on, known of each annotation: names of columns, or a formula of them such as
                 ``"tenure + C(session)"``, as in R. Text is categorical, its first level the baseline. With ``timestamp``,
                 ``experience`` is the number of annotations that the worker gave before, unless a column has this name. The
@@ -222,7 +231,7 @@ class Annotations(AnnotationLayouts):
                 truth,
                 labels,
                 {"features": features, "other_labels": other_labels, "kind": kind, "order": order, "scale": scale}
-                | {"sequence": sequence, "position": position, "covariates": covariates},
+                | {"sequence": sequence, "position": position, "criterion": criterion, "covariates": covariates},
                 source,
                 items=items,
                 workers=workers,
@@ -239,6 +248,7 @@ class Annotations(AnnotationLayouts):
         if timestamp is None and isinstance(covariates, Annotations) and covariates.covariate_recipe is not None:
             timestamp = covariates.covariate_recipe.time or None
         kind, labels = kinds.declared(kind, order, labels)
+        require_grades(criterion, kind)
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
         table = None
@@ -249,7 +259,8 @@ class Annotations(AnnotationLayouts):
         of_classes = {"labels": labels, "map": map, "other_labels": others}
         if scale is not None and kind not in (None, "numeric"):
             raise OptionError(f"scale= is that of numbers, and kind={kind!r} says that labels are none; leave one out")
-        refuse_several(frame, (task, worker, label), source)
+        criterion = None if criterion is None else column_of(frame, criterion, (), source, "", "criterion")
+        refuse_several(frame, (task, worker, label), source, criterion)
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
             unread = {
@@ -300,6 +311,7 @@ class Annotations(AnnotationLayouts):
             covariates=None
             if covariates is None
             else _covariates(frame, covariates, (label, truth), timestamp, source),
+            criteria=None if criterion is None else Criteria(frame[criterion]),
         )
         known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
@@ -309,6 +321,7 @@ class Annotations(AnnotationLayouts):
             # pandas sorts the categories that it finds itself.
             in_order = bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
+        data = data if criterion is None else replace(data, criterion_column=str(criterion))
         data = data if known_of_each is None else data._with_covariates(known_of_each)
         data = data.with_other_labels(others) if others else data
         data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
@@ -511,7 +524,7 @@ def _needed(options: Mapping[str, Any]) -> list[Any] | None:
     named = [options.get(name) for name in ("task", "worker", "label")]
     optional = [
         options[name]
-        for name in ("truth", "timestamp", "seconds", "sequence", "position")
+        for name in ("truth", "timestamp", "seconds", "sequence", "position", "criterion")
         if isinstance(options.get(name), str)
     ]
     if options.get("covariates") is not None:

@@ -86,7 +86,7 @@ def copied_answers(data: Annotations) -> list[Copies]:
     docs/benchmarks/copies.md. Nothing is returned for crowds of fewer than four workers or whose other workers do not agree, for
     items that nobody else annotated, and for crowds whose pairs of annotations or cells of label counts exceed 20 million.
     """
-    votes = _Votes.of(whole(data))
+    votes = _Votes.of(whole(data).by_criterion())
     if votes is None:
         return []
     a, b, common, equal = votes.pairs()

@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse
 import torch
 
+from crowdppl.data import criteria as of_criteria
 from crowdppl.data import label_names
 from crowdppl.data.columns import ROLES
 from crowdppl.data.covariates import Covariates, design, with_experience
@@ -51,6 +52,7 @@ def encode_columns(
     dates: Dates | None = None,
     choices: label_names.LabelChoices = label_names.USUAL,
     covariates: Covariates | None = None,
+    criteria: of_criteria.Criteria | None = None,
 ) -> dict[str, Any]:
     """Clean, check, code and sort three columns: the fields of :class:`crowdppl.Annotations`.
 
@@ -68,6 +70,7 @@ def encode_columns(
         dates: whether the day or the month comes first in timestamps, see :func:`crowdppl.data.timestamps.times`.
         choices: of the caller about names of labels.
         covariates: the table, and the formula of the covariates of its rows, if any.
+        criteria: the column of the criteria of grades, if any.
 
     Raises:
         DataError: if the columns cannot be used.
@@ -136,7 +139,12 @@ def encode_columns(
         _note(notes, sentence)
         doubts += [sentence] * doubtful
     order = sort_by_item(item, len(items))
-    kept = repeated(item, worker, label, repeats, labelled_rows, source, notes)
+    # A rater who grades an item by another criterion does not repeat an annotation.
+    graded_by = worker
+    if criteria is not None:
+        criterion, criteria_names = of_criteria.encoded(criteria, labelled_rows, source)
+        graded_by = worker * len(criteria_names) + criterion
+    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes)
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known_codes, truth_notes = truth_codes(known, items, labels, source)
@@ -152,6 +160,8 @@ def encode_columns(
         "doubts": tuple(doubts),
         "misspelt": tuple((one.label, one.meant) for one in misspelt),
     }
+    if criteria is not None:
+        result |= {"criterion": torch.from_numpy(criterion[order]), "criteria": criteria_names}
     for field, timing in (timings or {}).items():
         place = f"{source}, column {str(timing.name)!r}"
         if field == "timestamp":

@@ -82,6 +82,8 @@ def with_reference_workers(data: Annotations, truth: Any, *, seed: int) -> Annot
         worker_features=None,
         timestamp=None,
         seconds=None,
+        criteria=None,
+        criterion=None,
         standard_covariates=None if own is None or usual is None else torch.cat([own, usual])[order],
         notes=(),
     )

@@ -25,7 +25,7 @@ Axis = Literal["annotation", "item", "worker"]
 Kind = Literal["nominal", "ordinal", "numeric"]
 # The first axis of each field that is a tensor.
 AXES: dict[str, Axis] = {
-    **dict.fromkeys(("item", "worker", "label", "previous", "timestamp", "seconds"), "annotation"),
+    **dict.fromkeys(("item", "worker", "label", "previous", "timestamp", "seconds", "criterion"), "annotation"),
     "standard_covariates": "annotation",
     **dict.fromkeys(
         ("truth", "features", "multiplicity", "weight", "start", "anchor", "opinions", "parent_item"), "item"
@@ -78,6 +78,9 @@ class AnnotationFields:
     position: Tensor | None = None
     previous: Tensor | None = None
     set_labels: Array | None = None
+    criteria: Array | None = None
+    criterion: Tensor | None = None
+    criterion_column: str = "criterion"
     standard_covariates: Tensor | None = None
     covariate_names: tuple[str, ...] = ()
     covariate_scales: tuple[tuple[float, float], ...] = ()
@@ -202,6 +205,24 @@ class AnnotationFields:
         L = self.number_of_set_labels
         row = self.worker * L + self.set_label[self.item]
         return WorkerCounts(self.item, row, self.label, (self.N, self.J * L, self.K), self.dtype, self.weight)
+
+    @property
+    def number_of_criteria(self) -> int:
+        """Number ``L`` of criteria of the grades, 1 where there are none."""
+        return 1 if self.criteria is None else len(self.criteria)
+
+    @property
+    def rater_row(self) -> Tensor:
+        """Number of each annotation's worker and criterion together, ``(A,)``: ``worker * L + criterion``."""
+        return self.worker if self.criterion is None else self.worker * self.number_of_criteria + self.criterion
+
+    @cached_property
+    def counts_by_criterion(self) -> WorkerCounts:
+        """As :attr:`counts`, with a row for each worker and criterion: ``(N, J*L*K)``."""
+        if self.criterion is None:
+            return self.counts
+        size = (self.N, self.J * self.number_of_criteria, self.K)
+        return WorkerCounts(self.item, self.rater_row, self.label, size, self.dtype, self.weight)
 
     @cached_property
     def majority_before(self) -> Tensor:
@@ -344,6 +365,7 @@ class AnnotationFields:
         return (
             f"Annotations({self.A:,} annotations of {self.N:,} items by {self.J:,} workers in {self.K:,} classes"
             f"{self._in_groups()}"
+            f"{'' if self.criteria is None else f', by {len(self.criteria):,} criteria'}"
             f"{f', truth of {known:,} items known' if known else ''}"
             f"{'' if self.others is None else f', {len(self.others):,} other labels'})"
         )

@@ -14,6 +14,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.data.covariates import Design, Earlier, design, distinct, formula_of, with_experience
+from crowdppl.data.criteria import BETWEEN
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array, tensors
 from crowdppl.data.frames import indexed, to_pandas
@@ -23,6 +24,8 @@ from crowdppl.data.sequences import follows, previous_labels, tokens
 from crowdppl.errors import DataError, listed
 
 NO_SEQUENCES: dict[str, Any] = dict.fromkeys(("sequences", "sequence", "position", "previous", "set_labels"))
+# Of annotations that are not by criteria.
+NO_CRITERIA: dict[str, Any] = {"criteria": None, "criterion": None}
 NO_COVARIATES: dict[str, Any] = {
     "standard_covariates": None,
     "covariate_names": (),
@@ -284,6 +287,31 @@ class AnnotationLayouts(AnnotationFields):
         count = None if self.multiplicity is None else self.multiplicity[self.item]
         return self._expanded(self.item, self.worker, self.label, count)
 
+    def by_criterion(self) -> Self:
+        """Return the annotations with each pair of an item and a criterion as an item, named ``item|criterion``.
+
+        As agreement of raters takes grades by criteria: grades by two are no repeats. The items are the pairs that occur, and
+        what is known of items is left out. Annotations without criteria are returned as they are.
+        """
+        if self.criteria is None or self.criterion is None:
+            return self
+        L = len(self.criteria)
+        pairs, code = torch.unique(self.item * L + self.criterion, return_inverse=True)
+        order = code.argsort(stable=True)
+        task, by = self.items[(pairs // L).cpu().numpy()], self.criteria[(pairs % L).cpu().numpy()]
+        besides = [name for name in tensors(self, "annotation") if name not in ("item", "criterion", "previous")]
+        of_items = ("features", "feature_names", "multiplicity", "weight", "start", "anchor", "parent_item")
+        fields: dict[str, Any] = {name: getattr(self, name)[order] for name in besides} | dict.fromkeys(of_items)
+        return replace(
+            self,
+            **fields,
+            item=code[order],
+            items=np.array([f"{one}{BETWEEN}{other}" for one, other in zip(task, by, strict=True)], dtype=object),
+            truth=torch.full((len(pairs),), -1, dtype=torch.int64, device=self.device),
+            **NO_CRITERIA,
+            **NO_SEQUENCES,
+        )
+
     @arguments.checked(features=arguments.anything, items=arguments.a_list, workers=arguments.anything)
     def unseen(self, features: Any = None, *, items: Any = None, workers: Any = None) -> Self:
         """Return new items without annotations, and optionally new workers, with the same classes: the input of a prediction.
@@ -318,6 +346,7 @@ class AnnotationLayouts(AnnotationFields):
             timestamp=None,
             seconds=None,
             standard_covariates=self._usual_covariates(0),
+            criterion=None,
             start=None,
             anchor=None,
             opinions=None,
@@ -376,6 +405,7 @@ class AnnotationLayouts(AnnotationFields):
             timestamp=None,
             seconds=None,
             standard_covariates=self._usual_covariates(len(item)),
+            criterion=None,
             others=None,
         )
 
@@ -409,6 +439,7 @@ class AnnotationLayouts(AnnotationFields):
             timestamp=None,
             seconds=None,
             **NO_COVARIATES,
+            **NO_CRITERIA,
             start=None if self.start is None else self.start[parent],
             anchor=None,
             opinions=None,

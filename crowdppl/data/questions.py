@@ -85,7 +85,7 @@ def by_value(frame: pd.DataFrame, column: Any, names: Coded, what: str, where: s
     return {names.names.tolist()[n]: rest[names.codes == n].reset_index(drop=True) for n in order}
 
 
-def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> None:
+def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, criterion: Any = None) -> None:
     """Refuse annotations of several questions, or of the answers of several systems, which are not repeated annotations.
 
     Of grades and other numbers, several criteria may be of one quality, as in many-facet Rasch models: these have a warning.
@@ -94,12 +94,15 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> 
         frame: the table.
         columns: its columns of tasks, workers and labels.
         source: name of the table in messages.
+        criterion: the column of criteria, where the caller names one: grades by several are then no repeats.
 
     Raises:
         DataError: if a column of a usual name (:data:`USUAL`) tells annotations of an item by one worker apart.
     """
     for column in named(frame, columns, USUAL):
-        if tells_apart(frame, column, columns[:2]):
+        if column != criterion and tells_apart(
+            frame, column, [*columns[:2], *([] if criterion is None else [criterion])]
+        ):
             values = pd.unique(frame[column].dropna()).tolist()
             several = (
                 f"{source}: workers have several annotations of an item, which column {str(column)!r} tells apart "
@@ -107,8 +110,10 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> 
             )
             if _are_numbers(frame[columns[2]]):
                 warn(
-                    f"{several}; they are read as repeated annotations of one number or grade; if each has one of its own, keep "
-                    f"the rows of one, or write item and {column} into one column and name it with task=..."
+                    f"{several}; they are read as repeated annotations of one number or grade; if they are grades by several "
+                    f"criteria, say so with criterion={str(column)!r} and kind='ordinal' (--criterion, --kind ordinal); if each "
+                    f"has a truth of its own, keep the rows of one, or write item and {column} into one column and name it with "
+                    f"task=..."
                 )
                 return
             raise DataError(

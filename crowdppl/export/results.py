@@ -20,6 +20,7 @@ from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, load
 from crowdppl.posterior.sets import has_rates, has_sets
 from crowdppl.posterior.spans import has_spans
+from crowdppl.posterior.workers.grading import has_criteria
 
 # Files computed from a result, which are removed when it is replaced, unless they were changed since.
 DERIVED = ("report.html",)
@@ -31,11 +32,12 @@ FILES = (
     "sets.csv",
     "label_rates.csv",
     "effects.csv",
+    "criteria.csv",
     "posterior.nc",
     "run.json",
 )
 # Of spans, of sets and of covariates.
-FURTHER = {"spans.csv", "sets.csv", "label_rates.csv", "effects.csv"}
+FURTHER = {"spans.csv", "sets.csv", "label_rates.csv", "effects.csv", "criteria.csv"}
 # Of labels that are numbers.
 NUMERIC_FILES = ("truth.csv", "workers.csv", "posterior.nc", "run.json")
 
@@ -210,7 +212,7 @@ def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:
 
 
 def further_tables(posterior: Posterior) -> dict[str, Callable[[float | None], pd.DataFrame]]:
-    """Return the tables of spans, sets and effects by the name of their file, if the result has them; each takes a level."""
+    """Return the tables that only some results have, by the name of their file; each takes a level."""
     tables: dict[str, Callable[[float | None], pd.DataFrame]] = {}
     if has_spans(posterior):
         tables["spans.csv"] = lambda level: posterior.spans()
@@ -220,4 +222,6 @@ def further_tables(posterior: Posterior) -> dict[str, Callable[[float | None], p
         tables["label_rates.csv"] = lambda level: posterior.label_rates(level=level)
     if has_effects(posterior):
         tables["effects.csv"] = lambda level: posterior.effects(level=level)
+    if has_criteria(posterior):
+        tables["criteria.csv"] = lambda level: posterior.criteria(level=level)
     return tables

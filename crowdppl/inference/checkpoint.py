@@ -303,6 +303,7 @@ def digest(data: Annotations, *words: object) -> str:
     parts = list(tensors(data).items())
     if data.others is not None:
         parts += [("", part) for part in (data.others.item, data.others.worker, data.others.label)]
+    known += () if data.criteria is None else (data.criteria.tolist(),)
     header = f"{data.dtype} {described((*words, *known))}"
     return _hashed(header, parts, (data.items, data.workers, data.labels))
 

@@ -200,6 +200,7 @@ def attributes(
         "item_column": data.item_column,
         "repeats": data.repeats,
         "labels_kind": data.kind or "",
+        **({} if data.criteria is None else {"criterion_column": data.criterion_column}),
         "viewed": json.dumps(list(viewed)),
         "kind": draws.kind,
         "interval_method": draws.interval_method,
@@ -260,6 +261,7 @@ def _coordinates(data: Annotations, draws: Sequence[int], aside: Annotations | N
         **({} if data.others is None else _of_others(data.others)),
         **({} if data.sequences is None else {"sequence": pd.Index(data.sequences, dtype=data.sequences.dtype)}),
         **({} if data.set_labels is None else {"set_label": pd.Index(data.set_labels, dtype=object)}),
+        **({} if data.criteria is None else {"criterion": pd.Index(data.criteria, dtype=data.criteria.dtype)}),
         **({} if aside is None else {"aside_annotation": pd.RangeIndex(aside.A)}),
         "chain": pd.RangeIndex(draws[0]),
         "draw": pd.RangeIndex(draws[1]),
@@ -301,7 +303,8 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
         "worker_index": (("annotation",), data.worker),
         "known_truth": (("item",), data.truth),
     }
-    for name, value in (("timestamp", data.timestamp), ("seconds", data.seconds)):
+    by = ("criterion_index", data.criterion)
+    for name, value in (("timestamp", data.timestamp), ("seconds", data.seconds), by):
         if value is not None:
             variables[name] = (("annotation",), value)
     if data.covariates is not None:
@@ -317,6 +320,9 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
             "position": (("item",), data.position),
             "sequence_length": (("sequence",), length),
         }
+    if data.criteria is not None and data.criterion is not None:
+        given = torch.bincount(data.criterion, minlength=len(data.criteria))
+        variables["criterion_annotations"] = (("criterion",), given)
     if data.set_labels is not None:
         number, L = data.set_label[data.item], len(data.set_labels)
         votes = torch.bincount(number, weights=data.label.to(data.dtype), minlength=L).long()

@@ -365,7 +365,8 @@ def fitted(
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D}
         | ({} if work.aside is None else {"set_aside": work.aside.A})
         | ({} if data.worker_features is None else {"worker_features": data.worker_features.shape[-1]})
-        | ({"covariates": data.P} if data.P else {}),
+        | ({"covariates": data.P} if data.P else {})
+        | ({} if data.criteria is None else {"criteria": len(data.criteria)}),
         "reads": reads,
         "feature_names": {"features": data.feature_names, "worker_features": data.worker_feature_names},
         "covariates": {
@@ -434,12 +435,21 @@ def _unread(reads: dict[str, bool], data: Annotations, name: str) -> list[str]:
     classifiers = [kind for kind in catalogue() if kind == FEATURES or provides(named_model(kind), "networks")]
     unread = [] if reads.get("covariates", True) else list(data.covariate_names)
     sentence = f"the covariates {listed(unread, 5)} were not used: {name} does not read them, accuracy-regression does"
-    return [sentence] * bool(unread) + [
-        f"the {getattr(data, field).shape[-1]:,} features of {what} were not used: {name} does not read them. Models with a "
-        f"classifier of features are {listed(classifiers, 9)}; name one with model=..."
-        for field, what in (("features", "items"), ("worker_features", "workers"))
-        if not reads.get(field, True)
-    ]
+    criteria = [] if reads.get("criterion", True) or data.criteria is None else list(data.criteria)
+    repeats = (
+        f"the criteria {listed(criteria, 5)} were not used: {name} takes grades by several criteria for repeated ones, "
+        f"graded-facets has a difficulty of each"
+    )
+    return (
+        [sentence] * bool(unread)
+        + [repeats] * bool(criteria)
+        + [
+            f"the {getattr(data, field).shape[-1]:,} features of {what} were not used: {name} does not read them. Models with a "
+            f"classifier of features are {listed(classifiers, 9)}; name one with model=..."
+            for field, what in (("features", "items"), ("worker_features", "workers"))
+            if not reads.get(field, True)
+        ]
+    )
 
 
 def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:

@@ -212,6 +212,8 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
         for name in ("weight", "timestamp", "seconds")
         if name in constant
     }
+    if "criterion_index" in constant:
+        besides["criterion"] = torch.from_numpy(constant["criterion_index"].to_numpy().astype(np.int64))
     known = posterior.info.get("covariates", {})
     values = torch.from_numpy(constant["covariates"].to_numpy()) if "covariates" in constant else None  # (A, P)
     if aside and "aside_item" in constant:
@@ -220,7 +222,10 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
             torch.cat([one, torch.from_numpy(more.pop(name).astype(np.int64))])
             for one, name in ((item, "item"), (worker, "worker"), (label, "label"))
         )
-        besides |= {name: torch.cat([besides[name], torch.from_numpy(value)]) for name, value in more.items()}
+        besides |= {
+            name: torch.cat([besides[name], torch.from_numpy(value).to(besides[name].dtype)])
+            for name, value in more.items()
+        }
         if values is not None:
             values = torch.cat([values, torch.from_numpy(constant["aside_covariates"].to_numpy())])
         order = item.argsort(stable=True)
@@ -245,6 +250,8 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
         item_column=posterior.item_column,
         repeats=posterior.tree.attrs.get("repeats", "keep"),
         kind=posterior.tree.attrs.get("labels_kind") or None,
+        criteria=constant["criterion"].to_numpy() if "criterion" in besides else None,
+        criterion_column=posterior.tree.attrs.get("criterion_column", "criterion"),
         **besides,
     )
     if "position" not in constant:

@@ -97,7 +97,8 @@ def update(
     if not isinstance(more, Annotations):
         read = before.P and (model is not None or reads_covariates(posterior))
         frame = to_pandas(more, "more", ", or crowdppl.Annotations")
-        more = Annotations.from_frame(frame, labels=_all_labels(before), covariates=before if read else None)
+        stated = {"labels": _all_labels(before), "covariates": before if read else None} | as_criteria(before)
+        more = Annotations.from_frame(frame, **stated)
     if model is None and not reads_covariates(posterior):
         before, more = (part.with_covariates(None) for part in (before, more))
     together = joined(before, more, repeats)
@@ -187,6 +188,15 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     return bound.by_class(r, theta, batch)
 
 
+@arguments.checked(before=arguments.annotation_data)
+def as_criteria(before: Annotations) -> dict[str, Any]:
+    """Return arguments of :meth:`Annotations.from_frame`, by which further grades are by criteria where the earlier ones are."""
+    if before.criteria is None:
+        return {}
+    # Words have no order of their own.
+    return {"criterion": before.criterion_column, "kind": "ordinal", "labels": before.labels.tolist()}
+
+
 def _all_labels(data: Annotations) -> list[Any] | None:
     """Return all labels of the data, where some are never a true label; ``None`` for those that occur."""
     return None if data.others is None else [*data.labels.tolist(), *data.others.names.tolist()]
@@ -207,6 +217,8 @@ def _as_frame(data: Annotations, covariates: Sequence[str]) -> pd.DataFrame:
         for item, worker, label in parts
     ]
     timings = {name: getattr(data, name).numpy() for name in TIMINGS if getattr(data, name) is not None}
+    if data.criteria is not None and data.criterion is not None:
+        timings["criterion"] = data.criteria[data.criterion.numpy()]
     if data.covariates is not None:
         place = [data.covariate_names.index(name) for name in covariates]
         timings |= dict(zip(_columns(covariates), data.covariates.numpy().T[place], strict=True))
@@ -313,6 +325,7 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
             )
     items = list(dict.fromkeys([*before.items.tolist(), *more.items.tolist()]))
     workers = list(dict.fromkeys([*before.workers.tolist(), *more.workers.tolist()]))
+    criteria = _all_criteria(before, more)
     again = _again(frames[0], frames[1], repeats)
     frame = pd.concat(frames, ignore_index=True)
     timings: dict[str, Any] = {name: name for name in TIMINGS if name in frame}
@@ -321,6 +334,9 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
         columns = _columns(names)
         frame[columns] = frame[columns].fillna(frame[columns].mean())
         timings["covariates"] = columns
+    if criteria is not None:
+        frame["criterion"] = pd.Categorical(frame["criterion"], categories=criteria)
+        timings["criterion"] = "criterion"
     both = Annotations.from_frame(
         frame,
         items=items,
@@ -338,7 +354,8 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
         both = both._with_covariates(
             Design(both.covariates.numpy(), names, before.covariate_baselines, before.covariate_recipe)
         )
-    both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
+    both = dataclasses.replace(both, item_column=before.item_column, criterion_column=before.criterion_column)
+    both = dataclasses.replace(both, notes=(*before.notes, *more.notes, *again))
     tokens = [frame for frame in map(_tokens, (before, more)) if frame is not None]
     if before.set_labels is not None:
         places = pd.concat(tokens, ignore_index=True).drop_duplicates("task").set_index("task").loc[both.items]
@@ -351,6 +368,21 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     weights = _rows("weight", "items", before, more)
     # Items that came without a weight count once.
     return both if weights is None else both.with_weights(weights[0].reindex(pd.Index(items), fill_value=1.0))
+
+
+def _all_criteria(before: Annotations, more: Annotations) -> list[Any] | None:
+    """Return the criteria of the earlier grades and those that further ones have besides; ``None`` without.
+
+    Raises:
+        DataError: where grades of one are by criteria, and of the other are not.
+    """
+    parts = [part for part in (before, more) if part.A]
+    if len({part.criteria is None for part in parts}) > 1:
+        raise DataError(
+            "grades of one are by criteria, and of the other are not; read both with criterion=... (--criterion)"
+        )
+    names = [name for part in parts if part.criteria is not None for name in part.criteria.tolist()]
+    return list(dict.fromkeys(names)) or None
 
 
 def _tokens(data: Annotations) -> pd.DataFrame | None:
@@ -368,7 +400,8 @@ def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[s
     Raises:
         DataError: where they are refused.
     """
-    pair, row = ["task", "worker"], ["task", "worker", "label"]
+    pair = ["task", "worker", *(["criterion"] if "criterion" in before and "criterion" in more else [])]
+    row = [*pair, "label"]
     if list(before["worker"].unique()) == [CROWD]:  # of a crowd's counts repeats are the point
         return []
     old = before[before["task"].isin(more["task"].unique())]
@@ -376,7 +409,7 @@ def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[s
     if not len(pairs):
         return []
     same = len(more.merge(old[row].drop_duplicates(), on=row))
-    some = listed([f"{task} by {worker}" for task, worker in pairs[pair].head(3).itertuples(index=False)])
+    some = listed([f"{task} by {worker}" for task, worker, *_ in pairs[pair].head(3).itertuples(index=False)])
     message = f"{len(pairs):,} of {len(more):,} further annotations are of items that their workers had annotated before ({some}"
     message += f"{' and more' if len(pairs) > 3 else ''}), {same:,} of them with the same label"
     if repeats == "refuse":

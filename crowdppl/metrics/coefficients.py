@@ -94,7 +94,7 @@ def agreement(data: Annotations, *, weights: Weights = "nominal", level: float |
     if data.K < 2:
         raise DataError("the data have one class; agreement needs two")
     place = places(data, weights)
-    cells = WorkerItems.of(data)
+    cells = WorkerItems.of(data.by_criterion())
     several = cells.raters > 1
     items = int(several.sum())
     w = label_weights(place, weights)

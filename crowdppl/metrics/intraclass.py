@@ -79,7 +79,7 @@ def _first_scores(data: Annotations | NumericAnnotations) -> tuple[Array, Array,
         raise DataError(
             f"labels are {listed(data.labels.tolist())}; intraclass correlation needs labels that are numbers"
         )
-    cells = WorkerItems.of(data)
+    cells = WorkerItems.of(data.by_criterion())
     return values[cells.first], cells.item, cells.worker
 
 

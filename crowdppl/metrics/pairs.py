@@ -50,7 +50,7 @@ def pairwise_agreement(
     """
     level = default_level(level)
     w = label_weights(places(data, weights), weights)
-    cells = WorkerItems.of(data)
+    cells = WorkerItems.of(data.by_criterion())
     start, common = cells.starts(data.J), cells.common(data.J)
     least = min(COMMON, int(common.data.max(initial=1))) if minimum is None else minimum
     kept = common.data >= least

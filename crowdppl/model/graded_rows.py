@@ -4,6 +4,9 @@ A rater is a vector ``(log slope, middle, log gaps)`` of ``K`` numbers. The thre
 ``middle`` and the distances ``exp(log gaps)``, so that they are in order whatever the numbers. The grade that the rater gives an
 item at ``x`` is at least ``l`` with probability ``sigmoid(slope x - threshold_l)`` (F. Samejima 1969, Psychometrika Monograph
 17). This module gives tables of these probabilities, and raises and draws raters given counts of grades by node of ``x``.
+
+All thresholds of a rater may be higher by an *offset*, such as the difficulty of the criterion that a grade is by. Nodes and
+offsets are then a pair for each place and criterion, ``M`` of them, and counts are by pair.
 """
 
 from __future__ import annotations
@@ -42,14 +45,15 @@ def thresholds(raters: Tensor) -> Tensor:
     return raters[..., 1:2] + heights - heights.mean(-1, keepdim=True)
 
 
-def table(raters: Tensor, nodes: Tensor) -> Tensor:
+def table(raters: Tensor, nodes: Tensor, offset: Tensor | None = None) -> Tensor:
     """Return probabilities of the grades at nodes ``(S,)`` for raters ``(..., K)``: ``(..., S, K)``, none of them 0."""
-    return _table(_logits(raters, nodes))
+    return _table(_logits(raters, nodes, offset))
 
 
-def _logits(raters: Tensor, nodes: Tensor) -> Tensor:
+def _logits(raters: Tensor, nodes: Tensor, offset: Tensor | None = None) -> Tensor:
     """Return logits of a grade above each threshold, ``(..., S, K - 1)``, falling."""
-    return raters[..., :1].exp().unsqueeze(-1) * nodes.unsqueeze(-1) - thresholds(raters).unsqueeze(-2)
+    out = raters[..., :1].exp().unsqueeze(-1) * nodes.unsqueeze(-1) - thresholds(raters).unsqueeze(-2)
+    return out if offset is None else out - offset.unsqueeze(-1)
 
 
 def _table(logits: Tensor) -> Tensor:
@@ -60,9 +64,9 @@ def _table(logits: Tensor) -> Tensor:
     return out.clamp(min=torch.finfo(out.dtype).tiny)
 
 
-def log_likelihood(raters: Tensor, counts: Tensor, nodes: Tensor) -> Tensor:
+def log_likelihood(raters: Tensor, counts: Tensor, nodes: Tensor, offset: Tensor | None = None) -> Tensor:
     """Return the log-likelihood of counts ``(..., J, S, K)`` for raters ``(..., J, K)``, ``(..., J)``."""
-    return (counts * table(raters, nodes).log()).sum((-2, -1))
+    return (counts * table(raters, nodes, offset).log()).sum((-2, -1))
 
 
 def mean_slope(raters: Tensor, nodes: Tensor, weight: Tensor) -> Tensor:
@@ -71,27 +75,50 @@ def mean_slope(raters: Tensor, nodes: Tensor, weight: Tensor) -> Tensor:
     return ((torch.sigmoid(logits) * torch.sigmoid(-logits)).sum(-1) * weight).sum(-1)
 
 
-def slopes(raters: Tensor, counts: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+class _ByLogits(NamedTuple):
+    """Derivatives by the logits at each node: table, gradient, and the information's main and side diagonals."""
+
+    table: Tensor
+    gradient: Tensor
+    main: Tensor
+    side: Tensor
+
+
+def _by_logits(raters: Tensor, counts: Tensor, nodes: Tensor, offset: Tensor | None) -> _ByLogits:
+    logits = _logits(raters, nodes, offset)
+    p = _table(logits)  # (..., J, S, K)
+    density = torch.sigmoid(logits) * torch.sigmoid(-logits)  # (..., J, S, K - 1)
+    # A threshold moves probability from the grade below it to that above.
+    score = counts / p
+    gradient = density * (score[..., 1:] - score[..., :-1])
+    size = counts.sum(-1, keepdim=True)
+    main = size * density.square() * (1 / p[..., 1:] + 1 / p[..., :-1])
+    side = -size * density[..., :-1] * density[..., 1:] / p[..., 1:-1]
+    return _ByLogits(p, gradient, main, side)
+
+
+def offset_slopes(raters: Tensor, counts: Tensor, nodes: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log-likelihood of counts ``(..., J)``, its gradient and the expected information by offsets, ``(..., J, M)``."""
+    p, gradient, main, side = _by_logits(raters, counts, nodes, offset)
+    return (counts * p.log()).sum((-2, -1)), -gradient.sum(-1), main.sum(-1) + 2 * side.sum(-1)
+
+
+def slopes(
+    raters: Tensor, counts: Tensor, nodes: Tensor, offset: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the log-likelihood of counts, its gradient and the expected information.
 
     Args:
         raters: ``(..., J, K)``.
         counts: of grades by node, ``(..., J, S, K)``.
         nodes: ``(S,)``.
+        offset: by which thresholds are higher, ``(S,)`` or ``(..., J, S)``, if they are.
 
     Returns:
         ``(..., J)``, ``(..., J, K)`` and ``(..., J, K, K)``.
     """
     K = raters.shape[-1]
-    logits = _logits(raters, nodes)
-    p = _table(logits)  # (..., J, S, K)
-    density = torch.sigmoid(logits) * torch.sigmoid(-logits)  # (..., J, S, K - 1)
-    # By the logits: a threshold moves probability from the grade below it to that above.
-    score = counts / p
-    gradient = density * (score[..., 1:] - score[..., :-1])
-    size = counts.sum(-1, keepdim=True)
-    main = size * density.square() * (1 / p[..., 1:] + 1 / p[..., :-1])
-    side = -size * density[..., :-1] * density[..., 1:] / p[..., 1:-1]
+    p, gradient, main, side = _by_logits(raters, counts, nodes, offset)
     # By the numbers of a rater: logits are slope * node - thresholds, summed over nodes with powers of the node.
     powers = torch.stack([torch.ones_like(nodes), nodes, nodes.square()])  # (3, S)
     mains = powers @ main  # (..., J, 3, K - 1)
@@ -125,13 +152,15 @@ def _by_threshold(raters: Tensor) -> Tensor:
     return torch.cat([ones, centred[:, 1:] * gaps], -1)
 
 
-def raised(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> tuple[Tensor, Tensor]:
+def raised(
+    raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior, offset: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Take a Fisher scoring step from raters ``(..., J, K)``, shortened where the log joint would fall.
 
     Returns:
         Raters, and their approximate posterior variances before the step, both ``(..., J, K)``.
     """
-    start, gradient, information = slopes(raters, counts, nodes)
+    start, gradient, information = slopes(raters, counts, nodes, offset)
     before = start - prior.energy(raters)
     precision = information + torch.diag_embed(prior.precision.expand(raters.shape))
     factor = torch.linalg.cholesky(precision)
@@ -140,16 +169,16 @@ def raised(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> 
     variance = torch.cholesky_inverse(factor).diagonal(dim1=-2, dim2=-1)
     out = raters + step
     for _ in range(HALVINGS):
-        fallen = log_likelihood(out, counts, nodes) - prior.energy(out) < before
+        fallen = log_likelihood(out, counts, nodes, offset) - prior.energy(out) < before
         if not bool(fallen.any()):
             return out, variance
         step = step / 2
         out = torch.where(fallen.unsqueeze(-1), raters + step, out)
-    fallen = log_likelihood(out, counts, nodes) - prior.energy(out) < before
+    fallen = log_likelihood(out, counts, nodes, offset) - prior.energy(out) < before
     return torch.where(fallen.unsqueeze(-1), raters, out), variance
 
 
-def drawn(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> Tensor:
+def drawn(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior, offset: Tensor | None = None) -> Tensor:
     """Draw raters ``(..., J, K)`` given counts: a Metropolis-Hastings step whose proposal is a Fisher scoring step with noise.
 
     The proposal is normal around the end of the step, with the inverse information as covariance (Qi and Minka 2002,
@@ -157,7 +186,7 @@ def drawn(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> T
     """
 
     def target(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        fit, gradient, information = slopes(value, counts, nodes)
+        fit, gradient, information = slopes(value, counts, nodes, offset)
         pull = gradient - prior.precision * (value - prior.mean)
         return fit - prior.energy(value), pull, information + torch.diag_embed(prior.precision.expand(value.shape))
 

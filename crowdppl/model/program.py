@@ -16,7 +16,7 @@ from torch.distributions import biject_to, constraints
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.layouts import NO_COVARIATES
+from crowdppl.data.layouts import NO_COVARIATES, NO_CRITERIA
 from crowdppl.errors import CrowdpplError, ModelError, suggestion
 from crowdppl.isolation import isolated, streams_kept, without_warnings
 from crowdppl.model.base import AnnotationModel, Parameters
@@ -50,6 +50,8 @@ if MIXTURE is not None:
     biject_to.register(MIXTURE, lambda support: biject_to(support.base_constraint))
 # Deviation of a sum of probabilities from one by rounding, also in single precision.
 ROUNDING = 1e-3
+# Fields of what is known of annotations, where they are not there.
+OTHERS = {"covariates": NO_COVARIATES, "criterion": NO_CRITERIA}
 # What a faulty model may raise when it is run.
 FAULTS = (RuntimeError, ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError)
 
@@ -434,19 +436,19 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
     workers, exchange their features.
 
     Returns:
-        By name, ``features``, ``worker_features`` and ``covariates``, as far as the data have them.
+        By name, ``features``, ``worker_features``, ``covariates`` and ``criterion``, as far as the data have them.
     """
     few = data.batch(torch.arange(min(data.N, 1), device=data.device))
     out: dict[str, bool] = {}
     with isolated(0, device=data.device, dtype=data.dtype), torch.no_grad():
-        for name in ("features", "worker_features", "covariates"):
+        for name in ("features", "worker_features", "covariates", "criterion"):
             if getattr(data, name) is None:
                 continue
             if name == "features" and model.expand(few).opinions is not None:  # learned from more items
                 out[name] = True
                 continue
             try:
-                without: dict[str, Any] = {name: None} if name != "covariates" else NO_COVARIATES
+                without: dict[str, Any] = OTHERS.get(name, {name: None})
                 with without_warnings():  # torch's, of a network that takes no features
                     shapes = [_shapes(model, design) for design in (few, replace(few, **without))]
             except (CrowdpplError, *FAULTS):
@@ -461,7 +463,7 @@ def without_unread_features(model: AnnotationModel, data: Annotations) -> Annota
     dropped: dict[str, Any] = {}
     for name, reads in reads_features(model, data).items():
         if not reads:
-            dropped |= NO_COVARIATES if name == "covariates" else {name: None, f"{name.removesuffix('s')}_names": None}
+            dropped |= OTHERS.get(name) or {name: None, f"{name.removesuffix('s')}_names": None}
     return replace(data, **dropped) if dropped else data
 
 
@@ -477,6 +479,9 @@ def _moved_by(name: str, model: AnnotationModel, data: Annotations) -> bool:
         # Exchanged they may be as they were: those of a session are equal for many items.
         assert few.standard_covariates is not None
         exchanged = replace(few, standard_covariates=torch.randn_like(few.standard_covariates))
+    elif name == "criterion":
+        assert few.criterion is not None
+        exchanged = replace(few, criterion=(few.criterion + 1) % few.number_of_criteria)
     else:
         exchanged = replace(few, **{name: getattr(few, name).flip(0)})
     bound = bind(model, few)

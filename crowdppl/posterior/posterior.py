@@ -283,6 +283,19 @@ class Posterior(PosteriorVariables):
         return grading.pair_table(self, level) if pairs else grading.severity_table(self, level)
 
     @arguments.checked(level=arguments.level)
+    def criteria(self, *, level: float | None = None) -> pd.DataFrame:
+        """Return a table with one row per criterion of grades: how hard it is to get a high grade by it, in grades.
+
+        Columns: ``criterion``; ``annotations``; ``mean_grade``, the mean of the grades given by it; ``difficulty``, by how much
+        grades by it are lower than by the mean criterion, of the same items by the same raters, with ``difficulty_low`` and
+        ``difficulty_high``.
+
+        Raises:
+            DataError: if the grades are not by criteria, or the model has no difficulties of them.
+        """
+        return grading.criterion_table(self, level)
+
+    @arguments.checked(level=arguments.level)
     def prevalence(self, *, level: float | None = None) -> pd.DataFrame:
         """Return a table with one row per class: ``label``, ``share`` of items, ``low``, ``high``."""
         mean, low, high = interval(self.draws("prevalence"), level)

@@ -35,7 +35,7 @@ CALIBRATED: dict[str, tuple[str, ...]] = {
     "rho": DRAW,
 }
 # What is kept of annotations that a fit did not count (:mod:`crowdppl.data.copies`): fields of annotations.
-SET_ASIDE = ("item", "worker", "label", "timestamp", "seconds")
+SET_ASIDE = ("item", "worker", "label", "timestamp", "seconds", "criterion")
 # Axes of optional variables, by group.
 OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"other_rate": (*DRAW, "worker", "true_label", "answer")},
@@ -43,6 +43,8 @@ OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
     "constant_data": {
         "timestamp": ("annotation",),
         "seconds": ("annotation",),
+        "criterion_index": ("annotation",),
+        "criterion_annotations": ("criterion",),
         "covariates": ("annotation", "covariate"),
         "aside_covariates": ("aside_annotation", "covariate"),
         "weight": ("item",),
@@ -69,6 +71,8 @@ INDICES = {
     ("constant_data", "aside_item"): ("item", 0),
     ("constant_data", "aside_worker"): ("worker", 0),
     ("constant_data", "aside_label"): ("true_label", 0),
+    ("constant_data", "aside_criterion"): ("criterion", 0),
+    ("constant_data", "criterion_index"): ("criterion", 0),
     ("constant_data", "sequence_index"): ("sequence", 0),
     ("spans", "first"): ("item", 0),
     ("spans", "last"): ("item", 0),
@@ -97,7 +101,7 @@ RANGES = {
 }
 # Whole numbers that index nothing.
 WHOLE = {
-    *(("constant_data", name) for name in ("position", "sequence_length", "set_label_votes")),
+    *(("constant_data", name) for name in ("position", "sequence_length", "set_label_votes", "criterion_annotations")),
     ("spans", "chosen"),
 }
 # Variables without missing values.

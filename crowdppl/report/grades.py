@@ -12,6 +12,7 @@ from crowdppl.errors import DataError, ModelError, silent
 from crowdppl.inference.predict import data_of
 from crowdppl.metrics import graded_agreement
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers.grading import has_criteria
 
 # Above so many annotations mean squares take too long for a report, and replicated data sets that they are compared with.
 MOST, DRAWS = 50_000, 200
@@ -29,7 +30,8 @@ def grades(posterior: Posterior, level: float) -> dict[str, Any] | None:
         except DataError:  # too few items with two raters, or one grade alone: there is no agreement to show
             agreed = []
         fit = rater_fit(posterior, level)
-    return {"agreement": agreed, "fit": None if fit is None else fit_rows(fit[:RATERS])} | (
+    criteria = criterion_rows(posterior.criteria(level=level)) if has_criteria(posterior) else []
+    return {"criteria": criteria, "agreement": agreed, "fit": None if fit is None else fit_rows(fit[:RATERS])} | (
         {"sentence": "", "left": 0} if fit is None else {"sentence": fit_sentence(fit), "left": len(fit[RATERS:])}
     )
 
@@ -78,6 +80,20 @@ def agreement_rows(table: pd.DataFrame) -> list[list[str]]:
     return [
         [row["name"], _number(row["value"]), _range(row["low"], row["high"]), f"{row['items']:,}"]
         for row in table.to_dict("records")
+    ]
+
+
+def criterion_rows(table: pd.DataFrame) -> list[list[str]]:
+    """Return name, grades, mean grade and difficulty of each criterion, the most difficult first."""
+    return [
+        [
+            str(row["criterion"]),
+            f"{row['annotations']:,}",
+            _number(row["mean_grade"]),
+            f"{row['difficulty']:+.2f}",
+            _range(row["difficulty_low"], row["difficulty_high"]),
+        ]
+        for row in table.sort_values("difficulty", ascending=False, kind="stable").to_dict("records")
     ]
 
 

@@ -220,6 +220,9 @@ def _grades(grades: Data) -> Data:
     fit = ["rater", "grades", "infit", "usual", "p", "outfit", "usual", "p"]
     return {
         **grades,
+        "criteria": Table(
+            ["criterion", "grades", "mean", "difficulty", "interval"], grades["criteria"], (1, 2, 3, 4), 0
+        ),
         "agreement": Table(["measure", "value", "interval", "items"], grades["agreement"], (1, 2, 3), 0),
         "fit": grades["fit"] and Table(fit, grades["fit"], (1, 2, 3, 4, 5, 6, 7), 0),
     }

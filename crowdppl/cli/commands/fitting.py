@@ -254,6 +254,7 @@ def _finish(
         display.show_truth(posterior, default_level(level))
         display.show_workers(written.workers, default_level(level))
         display.show_effects(posterior, default_level(level))
+        display.show_criteria(posterior, default_level(level))
     display.show_computation(posterior, verbose=verbose)
     names = ", ".join(path.name for path in written.files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")
@@ -386,7 +387,7 @@ def update_command(
     from crowdppl.data.readers.streams import source_name
     from crowdppl.export import results
     from crowdppl.inference.predict import data_of, reads_covariates
-    from crowdppl.inference.update import update
+    from crowdppl.inference.update import as_criteria, update
     from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.posterior import Posterior
     from crowdppl.posterior.workers import default_level
@@ -406,6 +407,8 @@ def update_command(
             places = {"labels": labels.tolist()}
         if isinstance(earlier, Posterior) and reads_covariates(earlier):
             places["covariates"] = data_of(earlier, aside=True)
+        if isinstance(earlier, Posterior) and "criterion" in earlier.tree["constant_data"].coords:
+            places |= as_criteria(data_of(earlier))
         more = reading.to_annotations(records, source_name(file), **vars(columns), **numeric, **places)
         err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
         later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)

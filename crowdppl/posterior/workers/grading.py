@@ -10,6 +10,7 @@ import pandas as pd
 
 from crowdppl.data.identifier_checks import numbers
 from crowdppl.errors import DataError
+from crowdppl.posterior import viewed
 from crowdppl.posterior.measures import ENDS, default_level, interval
 from crowdppl.posterior.variables import PosteriorVariables
 
@@ -28,6 +29,8 @@ INFORMED, AGAINST = 2.0, 3.0
 CONSTANT_SHARE = 0.9
 # With fewer annotations a rater is not judged.
 MIN_ANNOTATIONS = 10
+# Draws of the share of each grade by criterion, over all raters and items.
+CRITERIA = "criterion_grades"
 # Most pairs of raters in a table.
 MOST_PAIRS = 100_000
 
@@ -145,6 +148,38 @@ def item_table(posterior: PosteriorVariables, level: float | None = None) -> pd.
             "grade": p @ grade,
             "grade_low": posterior.labels[np.minimum(low, len(grade) - 1)],
             "grade_high": posterior.labels[np.minimum(high, len(grade) - 1)],
+        }
+    )
+
+
+def has_criteria(posterior: PosteriorVariables) -> bool:
+    """Tell whether grades are by several criteria, with a difficulty of each."""
+    return viewed.has(posterior.tree, CRITERIA, "criterion", "given_label")
+
+
+def criterion_table(posterior: PosteriorVariables, level: float | None = None) -> pd.DataFrame:
+    """Return the table that :meth:`crowdppl.Posterior.criteria` describes."""
+    if not has_criteria(posterior):
+        raise DataError(
+            "the result has no difficulties of criteria; read grades with from_frame(..., kind='ordinal', criterion=...) and fit "
+            f"a model that has them, such as {viewed.models_with(CRITERIA)}"
+        )
+    grade = values(posterior)
+    names = posterior.tree["posterior"]["criterion"].to_numpy()
+    mean = posterior.draws(CRITERIA) @ grade  # (S, L)
+    center, low, high = interval(mean.mean(1, keepdims=True) - mean, level)
+    code = posterior._values("constant_data", "criterion_index")
+    _, _, label = posterior.annotation_index()
+    count = np.bincount(code, minlength=len(names))
+    total = np.bincount(code, weights=grade[label], minlength=len(names))
+    return pd.DataFrame(
+        {
+            "criterion": names,
+            "annotations": count,
+            "mean_grade": np.divide(total, count, out=np.full(len(names), np.nan), where=count > 0),
+            "difficulty": center,
+            "difficulty_low": low,
+            "difficulty_high": high,
         }
     )
 
