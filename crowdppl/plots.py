@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from crowdppl import acquisition, arguments
-from crowdppl.arguments import Identifier, Level, PositiveInt, checked
+from crowdppl import acquisition
+from crowdppl.arguments import Identifier, Level, PositiveInt, anything, checked
 from crowdppl.criticism import Calibration, PredictiveCheck
 from crowdppl.criticism.predictive import NOTABLE
 from crowdppl.errors import OptionError, suggestion
@@ -67,9 +67,6 @@ NUMBERED, WITH_INTERVALS = 8, 5
 # Minimum number of draws per chain for a plot of ranks.
 RANKED = 4
 
-# A result, which :func:`_require` refuses otherwise with an example of a call.
-Drawn = Annotated[Posterior, arguments.anything]
-
 
 def __dir__() -> list[str]:
     return __all__
@@ -77,7 +74,7 @@ def __dir__() -> list[str]:
 
 @checked
 def confusion(
-    posterior: Drawn,
+    posterior: Annotated[Posterior, anything],
     which: Literal["best", "worst", "average"] | list[Any] | None = None,
     *,
     most: PositiveInt = 4,
@@ -135,7 +132,7 @@ def confusion(
 
 @checked
 def forest(
-    posterior: Drawn,
+    posterior: Annotated[Posterior, anything],
     *,
     by: str = "accuracy",
     most: PositiveInt = 40,
@@ -169,7 +166,9 @@ def forest(
 
 
 @checked
-def experience(posterior: Drawn, *, level: Level | None = None, ax: Axes | None = None) -> Axes:
+def experience(
+    posterior: Annotated[Posterior, anything], *, level: Level | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw each worker's accuracy with its interval against the number of annotations."""
     _require(posterior, Posterior, "experience")
     table = posterior.workers(level=level)
@@ -189,7 +188,7 @@ def experience(posterior: Drawn, *, level: Level | None = None, ax: Axes | None 
 
 @checked
 def ranks(
-    posterior: Drawn,
+    posterior: Annotated[Posterior, anything],
     *,
     by: str = "accuracy",
     most: PositiveInt = 40,
@@ -215,7 +214,7 @@ def ranks(
 
 
 @checked
-def item(posterior: Drawn, task: Identifier, *, ax: Axes | None = None) -> Axes:
+def item(posterior: Annotated[Posterior, anything], task: Identifier, *, ax: Axes | None = None) -> Axes:
     """Draw the probability of each class of one item, beside the share of each label given.
 
     Raises:
@@ -241,7 +240,7 @@ def item(posterior: Drawn, task: Identifier, *, ax: Axes | None = None) -> Axes:
 
 
 @checked
-def simplex(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
+def simplex(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw the items of a result with three classes as points in the triangle of class probabilities.
 
     Raises:
@@ -273,7 +272,7 @@ def simplex(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
 
 
 @checked
-def entropy(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
+def entropy(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw a histogram of the items' entropy in bits; 0 is a certain label."""
     _require(posterior, Posterior, "entropy")
     ax = _axes(ax)
@@ -285,7 +284,7 @@ def entropy(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
 
 
 @checked
-def load(posterior: Drawn) -> Array:
+def load(posterior: Annotated[Posterior, anything]) -> Array:
     """Draw the numbers of annotations per item and per worker, in two axes."""
     _require(posterior, Posterior, "load")
     _, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
@@ -328,7 +327,7 @@ def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
 
 @checked
 def redundancy(
-    posterior: Drawn,
+    posterior: Annotated[Posterior, anything],
     most: PositiveInt = 20,
     *,
     level: Level | None = None,
@@ -363,7 +362,7 @@ def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
 
 
 @checked
-def trace(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
+def trace(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw the course of a fit: the objective at each iteration, or the log posterior of the draws, a line for each chain."""
     _require(posterior, Posterior, "trace")
     stats = posterior.tree["sample_stats"].to_dataset()
@@ -386,7 +385,7 @@ def trace(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
 
 
 @checked
-def chains(posterior: Drawn, *, most: PositiveInt = 12) -> Figure:
+def chains(posterior: Annotated[Posterior, anything], *, most: PositiveInt = 12) -> Figure:
     """Draw the agreement of chains: the ranks of the draws of each chain among the draws of all chains.
 
     For each chain a line shows the excess share of its draws below each rank, relative to chains of the same distribution. If the
@@ -458,7 +457,7 @@ def predictive(check: PredictiveCheck) -> Figure:
 
 
 @checked
-def workers_map(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
+def workers_map(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw workers in the plane, coloured by accuracy; those with similar labels are near each other.
 
     The axes are the first two principal components of the workers' embeddings, if the model has them, else of their mean
@@ -498,7 +497,7 @@ def workers_map(posterior: Drawn, *, ax: Axes | None = None) -> Axes:
 
 @checked
 def wright_map(
-    posterior: Drawn,
+    posterior: Annotated[Posterior, anything],
     *,
     most: PositiveInt = 40,
     level: Level | None = None,
@@ -535,7 +534,7 @@ def wright_map(
 
 @checked
 def noise(
-    posterior: Drawn,
+    posterior: Annotated[Posterior, anything],
     *,
     most: PositiveInt = 40,
     level: Level | None = None,
@@ -566,7 +565,7 @@ def noise(
 
 
 @checked
-def groups(posterior: Drawn, *, most: PositiveInt = 60, ax: Axes | None = None) -> Axes:
+def groups(posterior: Annotated[Posterior, anything], *, most: PositiveInt = 60, ax: Axes | None = None) -> Axes:
     """Draw the probability that each worker belongs to each group, for a model with groups.
 
     Raises:
@@ -600,7 +599,7 @@ def groups(posterior: Drawn, *, most: PositiveInt = 60, ax: Axes | None = None) 
 
 @checked
 def values(
-    posterior: Annotated[NumericPosterior, arguments.anything],
+    posterior: Annotated[NumericPosterior, anything],
     *,
     most: PositiveInt = 40,
     level: Level | None = None,
@@ -626,9 +625,7 @@ def values(
 
 
 @checked
-def systems(
-    result: Annotated[JudgesResult, arguments.anything], *, most: PositiveInt = 40, ax: Axes | None = None
-) -> Axes:
+def systems(result: Annotated[JudgesResult, anything], *, most: PositiveInt = 40, ax: Axes | None = None) -> Axes:
     """Draw the corrected rate of each system with its interval beside the uncorrected one, the best at the top.
 
     Systems without human labels, whose correction is transported, are grey.
@@ -656,9 +653,7 @@ def systems(
 
 
 @checked
-def judges(
-    result: Annotated[JudgesResult, arguments.anything], *, most: PositiveInt = 40, ax: Axes | None = None
-) -> Axes:
+def judges(result: Annotated[JudgesResult, anything], *, most: PositiveInt = 40, ax: Axes | None = None) -> Axes:
     """Draw the accuracy of judges with intervals, the best at the top; with two classes also sensitivity and specificity.
 
     Args:

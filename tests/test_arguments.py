@@ -131,9 +131,26 @@ def test_every_argument_is_checked(name):
 
 def modules():
     """All modules of the library."""
-    for found in pkgutil.walk_packages(crowdppl.__path__, "crowdppl."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(crowdppl.__path__, "crowdppl."):
+        if not module.name.endswith("__main__"):
+            yield importlib.import_module(module.name)
+
+
+def types_with_checks():
+    """The names of such types in :mod:`crowdppl.arguments`."""
+    return {name for name, value in vars(arguments).items() if typing.get_origin(value) is Annotated}
+
+
+def test_types_with_checks_are_documented():
+    text = (Path(__file__).parents[1] / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    rows = {
+        name
+        for line in text.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert len(types_with_checks()) > 10
+    assert types_with_checks() <= rows
 
 
 def test_all_signatures_can_be_read():
@@ -145,9 +162,8 @@ def test_all_signatures_can_be_read():
                 function = getattr(value, "__func__", value)
                 if hasattr(function, "__checks__") and function.__module__.startswith("crowdppl"):
                     functions[id(function)] = function
-    aliases = {name for name, value in vars(arguments).items() if typing.get_origin(value) is Annotated}
+    aliases = types_with_checks()
     assert len(functions) > 250
-    assert len(aliases) > 10
     for function in functions.values():
         checks = arguments.checks_of(function)
         for p in parameters(function):
