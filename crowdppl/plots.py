@@ -16,7 +16,7 @@ import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from crowdppl import acquisition
-from crowdppl.arguments import Identifier, Level, PositiveInt, anything, checked
+from crowdppl.arguments import Identifier, Level, PositiveInt, anything, checked, shown
 from crowdppl.criticism import Calibration, PredictiveCheck
 from crowdppl.criticism.predictive import NOTABLE
 from crowdppl.errors import OptionError, suggestion
@@ -780,7 +780,7 @@ def _name_places(ax: Axes, names: Array, places: Array, order: Array) -> None:
 
 def _which(posterior: Posterior, which: Any, most: int) -> list[tuple[Any, str]]:
     if (which is not None and not isinstance(which, (str, list))) or (isinstance(which, list) and not which):
-        raise OptionError(f"which={arguments.shown(which)}; use 'best', 'worst', 'average' or a list of workers")
+        raise OptionError(f"which={shown(which)}; use 'best', 'worst', 'average' or a list of workers")
     if which == "average":
         return [(None, "mean of the crowd")]
     if isinstance(which, (list, tuple, np.ndarray)) and len(which):
