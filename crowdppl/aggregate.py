@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError, listed
@@ -65,7 +65,7 @@ class Aggregate:
         columns = {"worker": self.data.workers, "annotations": count, "weight": self.weights, "agreement": agreement}
         return pd.DataFrame(columns)
 
-    @arguments.checked(truth=arguments.anything)
+    @checked
     def accuracy(self, truth: Any) -> tuple[float, int]:
         """Return the share of items of known truth whose label is correct, and their number.
 
@@ -122,8 +122,8 @@ def _most_frequent(votes: Array, ties: Ties, seed: int) -> Array:
     return np.asarray(np.eye(votes.shape[1])[np.where(top, order, -1.0).argmax(1)])
 
 
-@arguments.checked(data=arguments.annotation_data, ties=arguments.choice(*TIES), seed=arguments.seed)
-def majority(data: Annotations, *, ties: Ties = "split", seed: int = 0) -> Aggregate:
+@checked
+def majority(data: Annotations, *, ties: Ties = "split", seed: Seed = 0) -> Aggregate:
     """Return the most frequent label of each item.
 
     Args:
@@ -136,7 +136,7 @@ def majority(data: Annotations, *, ties: Ties = "split", seed: int = 0) -> Aggre
     return Aggregate("majority", data, _most_frequent(_votes(data, weights), ties, seed), weights)
 
 
-@arguments.checked(data=arguments.annotation_data)
+@checked
 def vote_shares(data: Annotations) -> Aggregate:
     """Return the share of each label among those of the item: naive soft labels."""
     weights = np.ones(data.J)
@@ -144,7 +144,7 @@ def vote_shares(data: Annotations) -> Aggregate:
     return Aggregate("vote shares", data, votes / votes.sum(1, keepdims=True), weights)
 
 
-@arguments.checked(data=arguments.annotation_data, weights=arguments.anything, measure=arguments.text)
+@checked
 def weighted_majority(
     data: Annotations, weights: Posterior | Mapping[Any, float] | pd.Series[Any], *, measure: str = "accuracy"
 ) -> Aggregate:
@@ -185,8 +185,8 @@ def weighted_majority(
     return Aggregate("weighted majority", data, votes / votes.sum(1, keepdims=True), aligned)
 
 
-@arguments.checked(data=arguments.annotation_data, ties=arguments.choice("first", "random"), seed=arguments.seed)
-def wawa(data: Annotations, *, ties: Literal["first", "random"] = "first", seed: int = 0) -> Aggregate:
+@checked
+def wawa(data: Annotations, *, ties: Literal["first", "random"] = "first", seed: Seed = 0) -> Aggregate:
     """Return worker agreement with the aggregate (Wawa): votes weighted by agreement with the majority vote.
 
     Each worker's weight is the share of their labels that are the most frequent of the item.

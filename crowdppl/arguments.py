@@ -1,13 +1,15 @@
 """Checks of arguments: every public argument is checked, and an invalid one is refused in one line with its name.
 
-A check is a function ``(name, value) -> value`` that returns the value in the expected type, or raises. :func:`checked` applies
-checks to the arguments of a function by name. ``None`` is accepted if it is the default, or the type allows it.
+A check is a function ``(name, value) -> value`` that returns the value in the expected type, or raises. :func:`checked` reads the
+checks of a function's arguments from their types: ``seed: Seed``, ``classes: Annotated[int, whole(2)]``, ``data: Annotations``.
+``None`` is accepted if it is the default, or the type allows it.
 
 The command imports this module for its options: torch is imported by the checks that need it.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
@@ -15,11 +17,13 @@ import numbers
 import os
 import re
 import reprlib
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
+import numpy.typing as npt
 
 from crowdppl.errors import CrowdpplError, DataError, FileError, OptionError, suggestion
 
@@ -50,40 +54,136 @@ def refuse(name: str, value: Any, wanted: str) -> OptionError:
 # ---------------------------------------------------------------------- the decorator
 
 
-def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Check the arguments of a function before it runs.
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Check the arguments of a function before it runs, each by its type in the signature (:func:`check_of`)."""
+    read = functools.cache(lambda: _read(function))  # at the first call, when the names of the module are known
 
-    Args:
-        **checks: checks by parameter name.
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        signature, checks, optional = read()
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError:
+            return function(*args, **kwargs)  # Python's own message names the function and what is missing
+        for name, value in given.arguments.items():
+            if name in checks and not (value is None and name in optional):
+                given.arguments[name] = checks[name](name, value)
+        return function(*given.args, **given.kwargs)
+
+    call.__checks__ = read  # type: ignore[attr-defined]  # for checks_of
+    return call
+
+
+def checks_of(function: Callable[..., Any]) -> dict[str, Check] | None:
+    """Return the checks of a function by argument, the dictionary that its calls use; ``None`` for one that is not checked.
+
+    Raises:
+        TypeError: a type in the signature cannot be read.
     """
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-        unknown = set(checks) - set(signature.parameters)
-        if unknown:
-            raise TypeError(f"{function.__qualname__} has no parameter {', '.join(sorted(unknown))}")
-        optional = {name for name, parameter in signature.parameters.items() if takes_none(parameter)}
-
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                given = signature.bind(*args, **kwargs)
-            except TypeError:
-                return function(*args, **kwargs)  # Python's own message names the function and what is missing
-            for name, value in given.arguments.items():
-                if name in checks and not (value is None and name in optional):
-                    given.arguments[name] = checks[name](name, value)
-            return function(*given.args, **given.kwargs)
-
-        call.__checks__ = checks  # type: ignore[attr-defined]  # read by the test of all public functions
-        return call
-
-    return decorate
+    read = getattr(function, "__checks__", None)
+    return None if read is None else read()[1]
 
 
 def takes_none(parameter: inspect.Parameter) -> bool:
     """Return whether ``None`` is valid: it is the default, or the type allows it."""
     return parameter.default is None or re.search(r"\bNone\b", str(parameter.annotation)) is not None
+
+
+def _read(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Check], set[str]]:
+    """Return the signature of a function, its checks, and the names of arguments that may be ``None``."""
+    signature = inspect.signature(function)
+    checks = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue  # whoever takes them checks them
+        try:
+            check = check_of(parameter.annotation, function.__globals__)
+        except (NameError, AttributeError) as error:
+            raise TypeError(
+                f"{function.__module__}.{function.__qualname__}: cannot read {name}: {parameter.annotation} ({error}); import "
+                "the type outside TYPE_CHECKING, or write Annotated[type, check], of which only the check is read"
+            ) from error
+        if check is not None:
+            checks[name] = check
+    return signature, checks, {name for name, parameter in signature.parameters.items() if takes_none(parameter)}
+
+
+def check_of(annotation: Any, names: dict[str, Any]) -> Check | None:
+    """Return the check of the type of an argument; ``None`` if it has none, and the function checks the argument itself.
+
+    - ``Annotated[type, check]`` and names for it, such as :data:`Seed`, have this check. The type itself is not read, so that it
+      may be imported under ``TYPE_CHECKING``.
+    - ``Literal[...]``, ``bool`` and ``str`` have those of a word, a flag and text.
+    - Classes have those in ``INSTANCES``, by name; a union of them takes an instance of any.
+
+    Args:
+        annotation: the type, or its source, which is what ``from __future__ import annotations`` leaves.
+        names: globals of the function.
+
+    Raises:
+        NameError: a type that may have a check is not known in the function's module.
+        AttributeError: likewise, in another module.
+    """
+    return (
+        _in_source(ast.parse(annotation, mode="eval").body, names)
+        if isinstance(annotation, str)
+        else _in_type(annotation)
+    )
+
+
+def _in_source(node: ast.expr, names: dict[str, Any]) -> Check | None:
+    """Return the check of a type in source."""
+    if isinstance(node, ast.BinOp):
+        return _of_union([_in_source(part, names) for part in _parts(node)])
+    if isinstance(node, ast.Subscript):
+        within = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if _last_name(node.value) == "Literal":
+            return choice(*map(ast.literal_eval, within))
+        # Of other types nothing is read, since not all can be evaluated, such as pd.Series[Any].
+        return _first([_value(part, names) for part in within[1:]]) if _last_name(node.value) == "Annotated" else None
+    if isinstance(node, ast.Constant):  # a type in quotes, or None
+        return check_of(node.value, names) if isinstance(node.value, str) else None
+    by_name = _CLASSES.get(_last_name(node))
+    return by_name or _in_type(_value(node, names))
+
+
+def _in_type(kind: Any) -> Check | None:
+    """Return the check of a type."""
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _of_union([_in_type(part) for part in get_args(kind) if part is not types.NoneType])
+    if origin is Annotated:
+        return _first(kind.__metadata__)
+    if origin is Literal:
+        return choice(*get_args(kind))
+    return _CLASSES.get(kind.__name__) if isinstance(kind, type) else None
+
+
+def _of_union(checks: Sequence[Check | None]) -> Check | None:
+    """Return the check of a union without ``None``: that of its only type, or one that takes an instance of several classes."""
+    if len(checks) == 1:
+        return checks[0]
+    classes = [check for check in checks if check is not None and check in INSTANCES.values()]
+    return one_of(*classes) if len(classes) == len(checks) else None
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """Return the types of a union in source, without ``None``."""
+    if isinstance(node, ast.BinOp):
+        return [*_parts(node.left), *_parts(node.right)]
+    return [] if isinstance(node, ast.Constant) and node.value is None else [node]
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    return eval(compile(ast.Expression(node), "<type of an argument>", "eval"), names)
+
+
+def _first(metadata: Iterable[Any]) -> Check | None:
+    return next((part for part in metadata if callable(part)), None)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -225,7 +325,7 @@ def progress(name: str, value: Any) -> Any:
 
 
 def anything(name: str, value: Any) -> Any:
-    """Accept any value: the function checks it itself, against data or another argument."""
+    """Accept any value of a type that has a check: the function checks it itself, against data or another argument."""
     return value
 
 
@@ -447,17 +547,9 @@ annotation_data = not_numeric(
     instance("crowdppl.data.annotations", "Annotations", "crowdppl.Annotations"),
     "has labels that are numbers, for which this is not available; kind='nominal' or kind='ordinal' reads classes or grades",
 )
-judges_result = instance("crowdppl.judges.result", "JudgesResult", "a result of crowdppl.judges.fit")
-any_judges_result = one_of(
-    judges_result, instance("crowdppl.judges.criteria_result", "CriteriaResult", "a result of crowdppl.judges.fit")
-)
 any_data = one_of(annotation_data, numeric_data)
 any_posterior = one_of(posterior, numeric_posterior)
-frame = instance("pandas", "DataFrame", "a pandas DataFrame")
-model = instance("crowdppl.model.base", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
 groups_of_copies = several(instance("crowdppl.data.copies", "Copies", "groups, as copied_answers returns them"), 0)
-report_actions = instance("crowdppl.report.plan", "Actions", "the result of report.actions")
-axes = instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca()")
 
 
 def worker_table(name: str, value: Any) -> Any:
@@ -576,3 +668,42 @@ def device(name: str, value: Any) -> torch.device:
                 f"{name}={str(torch_device)!r}; torch finds {torch.cuda.device_count()} CUDA devices here"
             )
     return torch_device
+
+
+# ---------------------------------------------------------------------- types with checks
+
+Seed = Annotated[int, seed]
+PositiveInt = Annotated[int, whole(1)]
+NonNegativeInt = Annotated[int, whole(0)]
+TwoOrMore = Annotated[int, whole(2)]
+PositiveFloat = Annotated[float, positive]
+NonNegativeFloat = Annotated[float, at_least_zero]
+Share = Annotated[float, share]
+Probability = Annotated[float, probability]
+Level = Annotated[float, level]
+Identifier = Annotated[Any, identifier]
+Column = Annotated[str, anything]  # of a table: looked up there, and names of columns may be of any type
+InputPath = Annotated[str | Path, input_path]
+OutputFile = Annotated[str | Path, output_file]
+Folder = Annotated[str | Path, folder]
+Device = Annotated["str | torch.device", device]
+Confusions = Annotated[npt.NDArray[Any], confusions]
+Prevalences = Annotated[npt.NDArray[Any], prevalences]
+
+# Checks of classes, by name: the classes are of later modules, or slow to import.
+INSTANCES = {
+    "AnnotationModel": instance("crowdppl.model.base", "AnnotationModel", "an instance of a crowdppl.AnnotationModel"),
+    "Annotations": annotation_data,
+    "NumericAnnotations": numeric_data,
+    "Posterior": posterior,
+    "PosteriorVariables": posterior,
+    "NumericPosterior": numeric_posterior,
+    "JudgesResult": instance("crowdppl.judges.result", "JudgesResult", "a result of crowdppl.judges.fit"),
+    "CriteriaResult": instance("crowdppl.judges.criteria_result", "CriteriaResult", "a result of crowdppl.judges.fit"),
+    "Verdicts": instance("crowdppl.judges.verdicts", "Verdicts", "crowdppl.judges.Verdicts"),
+    "Training": instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
+    "Actions": instance("crowdppl.report.plan", "Actions", "the result of report.actions"),
+    "Axes": instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca()"),
+    "DataFrame": instance("pandas", "DataFrame", "a pandas DataFrame"),
+}
+_CLASSES: dict[str, Check] = {"bool": flag, "str": text, **INSTANCES}

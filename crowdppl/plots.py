@@ -8,14 +8,15 @@ ArviZ draws a panel for every number of the result.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from crowdppl import acquisition, arguments
+from crowdppl import acquisition
+from crowdppl.arguments import Identifier, Level, PositiveInt, anything, checked, shown
 from crowdppl.criticism import Calibration, PredictiveCheck
 from crowdppl.criticism.predictive import NOTABLE
 from crowdppl.errors import OptionError, suggestion
@@ -71,15 +72,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@arguments.checked(
-    posterior=arguments.anything, which=arguments.anything, most=arguments.whole(1), level=arguments.level
-)
+@checked
 def confusion(
-    posterior: Posterior,
+    posterior: Annotated[Posterior, anything],
     which: Literal["best", "worst", "average"] | list[Any] | None = None,
     *,
-    most: int = 4,
-    level: float | None = None,
+    most: PositiveInt = 4,
+    level: Level | None = None,
 ) -> Array:
     """Draw confusion matrices, with the interval of every cell if there is room for it.
 
@@ -131,11 +130,14 @@ def confusion(
     return np.asarray(axes[0])
 
 
-@arguments.checked(
-    posterior=arguments.anything, by=arguments.text, most=arguments.whole(1), level=arguments.level, ax=arguments.axes
-)
+@checked
 def forest(
-    posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
+    posterior: Annotated[Posterior, anything],
+    *,
+    by: str = "accuracy",
+    most: PositiveInt = 40,
+    level: Level | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw a measure of workers with intervals, best at the top. The size of a dot shows the number of annotations.
 
@@ -163,8 +165,10 @@ def forest(
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, level=arguments.level, ax=arguments.axes)
-def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | None = None) -> Axes:
+@checked
+def experience(
+    posterior: Annotated[Posterior, anything], *, level: Level | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw each worker's accuracy with its interval against the number of annotations."""
     _require(posterior, Posterior, "experience")
     table = posterior.workers(level=level)
@@ -182,11 +186,14 @@ def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | N
     return ax
 
 
-@arguments.checked(
-    posterior=arguments.anything, by=arguments.text, most=arguments.whole(1), level=arguments.level, ax=arguments.axes
-)
+@checked
 def ranks(
-    posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
+    posterior: Annotated[Posterior, anything],
+    *,
+    by: str = "accuracy",
+    most: PositiveInt = 40,
+    level: Level | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the intervals of workers' ranks; grey if the rank is unknown."""
     _require(posterior, Posterior, "ranks")
@@ -206,8 +213,8 @@ def ranks(
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, task=arguments.identifier, ax=arguments.axes)
-def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
+@checked
+def item(posterior: Annotated[Posterior, anything], task: Identifier, *, ax: Axes | None = None) -> Axes:
     """Draw the probability of each class of one item, beside the share of each label given.
 
     Raises:
@@ -232,8 +239,8 @@ def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
-def simplex(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
+@checked
+def simplex(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw the items of a result with three classes as points in the triangle of class probabilities.
 
     Raises:
@@ -264,8 +271,8 @@ def simplex(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
-def entropy(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
+@checked
+def entropy(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw a histogram of the items' entropy in bits; 0 is a certain label."""
     _require(posterior, Posterior, "entropy")
     ax = _axes(ax)
@@ -276,8 +283,8 @@ def entropy(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@arguments.checked(posterior=arguments.anything)
-def load(posterior: Posterior) -> Array:
+@checked
+def load(posterior: Annotated[Posterior, anything]) -> Array:
     """Draw the numbers of annotations per item and per worker, in two axes."""
     _require(posterior, Posterior, "load")
     _, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
@@ -297,7 +304,7 @@ def load(posterior: Posterior) -> Array:
     return np.asarray(axes)
 
 
-@arguments.checked(calibration=arguments.anything, ax=arguments.axes)
+@checked
 def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
     """Draw the reliability curve of :func:`crowdppl.criticism.calibration`: accuracy against confidence.
 
@@ -318,8 +325,14 @@ def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
-def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None, ax: Axes | None = None) -> Axes:
+@checked
+def redundancy(
+    posterior: Annotated[Posterior, anything],
+    most: PositiveInt = 20,
+    *,
+    level: Level | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the effective number of independent annotations against the number of annotations of an item."""
     _require(posterior, Posterior, "redundancy")
     table = acquisition.redundancy(posterior, most, level=level)
@@ -334,7 +347,7 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     return ax
 
 
-@arguments.checked(expected=arguments.anything, ax=arguments.axes)
+@checked
 def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
     """Draw the expected accuracy after further annotations, see :func:`crowdppl.acquisition.curve`."""
     _require(expected, acquisition.Curve, "curve", "acquisition.curve(posterior)")
@@ -348,8 +361,8 @@ def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
-def trace(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
+@checked
+def trace(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw the course of a fit: the objective at each iteration, or the log posterior of the draws, a line for each chain."""
     _require(posterior, Posterior, "trace")
     stats = posterior.tree["sample_stats"].to_dataset()
@@ -371,8 +384,8 @@ def trace(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, most=arguments.whole(1))
-def chains(posterior: Posterior, *, most: int = 12) -> Figure:
+@checked
+def chains(posterior: Annotated[Posterior, anything], *, most: PositiveInt = 12) -> Figure:
     """Draw the agreement of chains: the ranks of the draws of each chain among the draws of all chains.
 
     For each chain a line shows the excess share of its draws below each rank, relative to chains of the same distribution. If the
@@ -421,7 +434,7 @@ def chains(posterior: Posterior, *, most: int = 12) -> Figure:
     return figure
 
 
-@arguments.checked(check=arguments.anything)
+@checked
 def predictive(check: PredictiveCheck) -> Figure:
     """Draw the statistics of a predictive check: replicates as histograms, the observed value as a line.
 
@@ -443,8 +456,8 @@ def predictive(check: PredictiveCheck) -> Figure:
     return figure
 
 
-@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
-def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
+@checked
+def workers_map(posterior: Annotated[Posterior, anything], *, ax: Axes | None = None) -> Axes:
     """Draw workers in the plane, coloured by accuracy; those with similar labels are near each other.
 
     The axes are the first two principal components of the workers' embeddings, if the model has them, else of their mean
@@ -482,8 +495,14 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
-def wright_map(posterior: Posterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
+@checked
+def wright_map(
+    posterior: Annotated[Posterior, anything],
+    *,
+    most: PositiveInt = 40,
+    level: Level | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw items and raters of grades on one scale: a Wright map.
 
     Above, how many items have which expected true grade. Below, the grade that each rater gives in the mean over all items,
@@ -513,8 +532,14 @@ def wright_map(posterior: Posterior, *, most: int = 40, level: float | None = No
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
-def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
+@checked
+def noise(
+    posterior: Annotated[Posterior, anything],
+    *,
+    most: PositiveInt = 40,
+    level: Level | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the share of each worker's annotations with common noise, for a model that separates it from individual noise.
 
     Raises:
@@ -539,8 +564,8 @@ def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, a
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), ax=arguments.axes)
-def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> Axes:
+@checked
+def groups(posterior: Annotated[Posterior, anything], *, most: PositiveInt = 60, ax: Axes | None = None) -> Axes:
     """Draw the probability that each worker belongs to each group, for a model with groups.
 
     Raises:
@@ -572,8 +597,14 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     return ax
 
 
-@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
-def values(posterior: NumericPosterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
+@checked
+def values(
+    posterior: Annotated[NumericPosterior, anything],
+    *,
+    most: PositiveInt = 40,
+    level: Level | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw items of numbers by value: dots with intervals, and rings at the means of the labels given.
 
     With more than ``most`` items, as many of them, evenly spaced from the lowest to the highest.
@@ -593,8 +624,8 @@ def values(posterior: NumericPosterior, *, most: int = 40, level: float | None =
     return ax
 
 
-@arguments.checked(result=arguments.anything, most=arguments.whole(1), ax=arguments.axes)
-def systems(result: JudgesResult, *, most: int = 40, ax: Axes | None = None) -> Axes:
+@checked
+def systems(result: Annotated[JudgesResult, anything], *, most: PositiveInt = 40, ax: Axes | None = None) -> Axes:
     """Draw the corrected rate of each system with its interval beside the uncorrected one, the best at the top.
 
     Systems without human labels, whose correction is transported, are grey.
@@ -621,8 +652,8 @@ def systems(result: JudgesResult, *, most: int = 40, ax: Axes | None = None) -> 
     return ax
 
 
-@arguments.checked(result=arguments.anything, most=arguments.whole(1), ax=arguments.axes)
-def judges(result: JudgesResult, *, most: int = 40, ax: Axes | None = None) -> Axes:
+@checked
+def judges(result: Annotated[JudgesResult, anything], *, most: PositiveInt = 40, ax: Axes | None = None) -> Axes:
     """Draw the accuracy of judges with intervals, the best at the top; with two classes also sensitivity and specificity.
 
     Args:
@@ -647,7 +678,7 @@ def judges(result: JudgesResult, *, most: int = 40, ax: Axes | None = None) -> A
     return ax
 
 
-@arguments.checked(result=arguments.anything, ax=arguments.axes)
+@checked
 def panel(result: JudgesResult | Panel, *, ax: Axes | None = None) -> Axes:
     """Draw the correlation of the errors of each pair of judges, those of a family side by side.
 
@@ -749,7 +780,7 @@ def _name_places(ax: Axes, names: Array, places: Array, order: Array) -> None:
 
 def _which(posterior: Posterior, which: Any, most: int) -> list[tuple[Any, str]]:
     if (which is not None and not isinstance(which, (str, list))) or (isinstance(which, list) and not which):
-        raise OptionError(f"which={arguments.shown(which)}; use 'best', 'worst', 'average' or a list of workers")
+        raise OptionError(f"which={shown(which)}; use 'best', 'worst', 'average' or a list of workers")
     if which == "average":
         return [(None, "mean of the crowd")]
     if isinstance(which, (list, tuple, np.ndarray)) and len(which):

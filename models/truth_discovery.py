@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import chdtri
 
-from crowdppl import arguments
+from crowdppl.arguments import PositiveFloat, Probability, checked
 from crowdppl.data.numeric import NumericAnnotations
 
 Array = npt.NDArray[Any]
@@ -96,20 +96,20 @@ class _Sums:
         return value, weight / weight.sum()
 
 
-@arguments.checked(data=arguments.numeric_data)
+@checked
 def mean(data: NumericAnnotations) -> NumericAggregate:
     """Return the mean of each item's labels."""
     return NumericAggregate("mean", data, data.means()[0], np.full(data.J, 1 / data.J))
 
 
-@arguments.checked(data=arguments.numeric_data)
+@checked
 def median(data: NumericAnnotations) -> NumericAggregate:
     """Return the median of each item's labels."""
     values = pd.Series(data.value.cpu().numpy()).groupby(data.item.cpu().numpy()).median()
     return NumericAggregate("median", data, values.reindex(range(data.N)).to_numpy(), np.full(data.J, 1 / data.J))
 
 
-@arguments.checked(data=arguments.numeric_data)
+@checked
 def crh(data: NumericAnnotations) -> NumericAggregate:
     """Return truths by conflict resolution on heterogeneous data: weights are minus the log of shares of mean losses."""
     sums = _Sums(data)
@@ -125,8 +125,8 @@ def crh(data: NumericAnnotations) -> NumericAggregate:
     return NumericAggregate("crh", data, value, weight)
 
 
-@arguments.checked(data=arguments.numeric_data, significance=arguments.probability)
-def catd(data: NumericAnnotations, significance: float = 0.05) -> NumericAggregate:
+@checked
+def catd(data: NumericAnnotations, significance: Probability = 0.05) -> NumericAggregate:
     """Return truths by weights that allow for few labels: the upper end of an interval of each worker's precision.
 
     Args:
@@ -145,8 +145,8 @@ def catd(data: NumericAnnotations, significance: float = 0.05) -> NumericAggrega
     return NumericAggregate("catd", data, value, weight)
 
 
-@arguments.checked(data=arguments.numeric_data, shape=arguments.positive, scale=arguments.positive)
-def gtm(data: NumericAnnotations, shape: float = 10.0, scale: float = 10.0) -> NumericAggregate:
+@checked
+def gtm(data: NumericAnnotations, shape: PositiveFloat = 10.0, scale: PositiveFloat = 10.0) -> NumericAggregate:
     """Return truths by the Gaussian truth model, by EM on labels less the mean of their item, divided by its spread.
 
     Args:

@@ -5,12 +5,17 @@ Public callables are found, not listed: a new one without checks of all its argu
 
 import dataclasses
 import functools
+import importlib
 import inspect
 import json
 import math
+import pkgutil
 import re
 import types
+import typing
 import warnings
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import matplotlib.pyplot as plt
 import number_crowds
@@ -106,13 +111,65 @@ def parameters(function):
     return [p for p in every if p.name not in ("self", "cls")]
 
 
+# Types of numbers, arrays and paths, which have bounds, shapes or a place: their checks are to be stated.
+BOUNDED = {"int", "float", "Path", "str | Path", "Array", "Tensor"}
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_argument_is_checked(name):
-    checks = getattr(PUBLIC[name], "__checks__", {})
-    missing = {p.name for p in parameters(PUBLIC[name])} - set(checks)
-    if name == "crowdppl.fit":  # the data, the model, the columns and options are checked as they are used
-        missing -= {"data", "model", "rho", "task", "worker", "label", "truth", "options"}
-    assert not missing, f"{name} does not check {', '.join(sorted(missing))}; see crowdppl.arguments.checked"
+    """What has no check, such as labels of any type, the function checks itself: see the test of wrong values."""
+    function = PUBLIC[name]
+    checks = arguments.checks_of(function)
+    assert checks is not None or not parameters(function), f"{name} is not checked; see crowdppl.arguments.checked"
+    for p in parameters(function):
+        options = p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        bounded = BOUNDED & {str(p.annotation).removesuffix(" | None"), *str(p.annotation).split(" | ")}
+        assert options or p.name in checks or not bounded, (
+            f"{name}({p}) has no check; crowdppl.arguments has such types"
+        )
+
+
+def modules():
+    """All modules of the library."""
+    for module in pkgutil.walk_packages(crowdppl.__path__, "crowdppl."):
+        if not module.name.endswith("__main__"):
+            yield importlib.import_module(module.name)
+
+
+def types_with_checks():
+    """The names of such types in :mod:`crowdppl.arguments`."""
+    return {name for name, value in vars(arguments).items() if typing.get_origin(value) is Annotated}
+
+
+def test_types_with_checks_are_documented():
+    text = (Path(__file__).parents[1] / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    rows = {
+        name
+        for line in text.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert len(types_with_checks()) > 10
+    assert types_with_checks() <= rows
+
+
+def test_all_signatures_can_be_read():
+    """Checks are read at the first call: here all of them, so that no call is the first to find one that cannot be read."""
+    functions = {}
+    for module in modules():
+        for holder in [module, *(kind for kind in vars(module).values() if inspect.isclass(kind))]:
+            for value in vars(holder).values():
+                function = getattr(value, "__func__", value)
+                if hasattr(function, "__checks__") and function.__module__.startswith("crowdppl"):
+                    functions[id(function)] = function
+    aliases = types_with_checks()
+    assert len(functions) > 250
+    for function in functions.values():
+        checks = arguments.checks_of(function)
+        for p in parameters(function):
+            named = set(re.findall(r"\w+", str(p.annotation))) & {*aliases, "Annotated", "Literal"}
+            # A union with other types has no check, and then a type with one would go unnoticed in it.
+            assert p.name in checks or named <= {"Literal"}, f"{function.__module__}.{function.__qualname__}: {p}"
 
 
 # ---------------------------------------------------------------------- things to call with
@@ -605,7 +662,7 @@ def test_wrong_values_are_refused_in_one_line(name, place, monkeypatch):
     """Refused where the check of the argument refuses; where it does not, the function works or refuses for itself."""
     function, base = PUBLIC[name], calls(place)[name]
     monkeypatch.chdir(place)
-    checks = getattr(function, "__checks__", {})
+    checks = arguments.checks_of(function) or {}
     if base is not None:
         called(bound(name, function), **base)
     function = bound(name, function)
@@ -688,6 +745,66 @@ def test_checks(name):
         assert "it" in str(refused.value)
 
 
+def read(annotation, **names):
+    return arguments.check_of(annotation, globals() | names)
+
+
+def test_checks_are_read_from_types():
+    """In source, as they are, and by the names of classes that are not imported."""
+    whole = arguments.whole(2)
+    for annotation in (
+        "Annotated[Unknown, whole]",
+        "Annotated[Unknown, 'words', whole] | None",
+        "'Annotated[int, whole]'",
+    ):
+        assert read(annotation, whole=whole) is whole
+    assert read("arguments.Seed | None") is read(arguments.Seed) is read(arguments.Seed | None) is arguments.seed
+    assert read("bool") is read(bool) is arguments.flag
+    assert read("str | None") is read(str | None) is arguments.text
+    assert read("later.Posterior") is read("Posterior | None") is read(crowdppl.Posterior) is arguments.posterior
+    for annotation in ("Literal['a', 'b'] | None", "Alias", Literal["a", "b"]):
+        check = read(annotation, Alias=Literal["a", "b"])
+        assert check("it", "a") == "a"
+        with pytest.raises(OptionError, match=r"^it='c'; use 'a' or 'b'$"):
+            check("it", "c")
+    either = read("Posterior | NumericPosterior")
+    assert either("it", posterior()) is posterior()
+    assert either("it", numeric_posterior()) is numeric_posterior()
+    with pytest.raises(CrowdpplError, match=r"^it is a str; pass a result of"):
+        either("it", "x")
+
+
+@pytest.mark.parametrize(
+    "annotation", ["Any", "int", "Path | None", "str | Path", "Posterior | Any", "list[Unknown]", "None"]
+)
+def test_types_without_a_check(annotation):
+    assert read(annotation, Path=Path) is None
+
+
+def test_a_type_that_cannot_be_read_is_named():
+    """Without a check in the source, a type that is imported for type checkers alone may have one, unseen."""
+
+    @arguments.checked
+    def function(size: "Unknown"):  # noqa: F821
+        return size
+
+    with pytest.raises(TypeError, match=r"function: cannot read size: Unknown .*outside TYPE_CHECKING"):
+        arguments.checks_of(function)
+
+
+def test_the_check_of_a_call_is_that_of_its_type():
+    @arguments.checked
+    def function(classes: Annotated[int, arguments.whole(2)], *more: int, share: arguments.Share = 0.5, **options: Any):
+        return classes, more, share, options
+
+    assert function(np.int64(2), -1, share=1, size=-1) == (2, (-1,), 1.0, {"size": -1})
+    assert type(function(np.int64(2))[0]) is int
+    with pytest.raises(OptionError, match=r"^classes=1; it must be a whole number of at least 2$"):
+        function(1)
+    with pytest.raises(OptionError, match=r"^share=2; it must be a number of at least 0 and at most 1$"):
+        function(2, share=2)
+
+
 def test_faults_found_from_outside(place):
     """The examples that were reported, each as it was."""
     p = posterior()
@@ -753,8 +870,6 @@ def test_checked_functions_keep_their_signature_and_pythons_messages():
     with pytest.raises(TypeError, match="unexpected keyword argument 'm'"):
         acquisition.next_items(posterior(), m=3)
     assert list(inspect.signature(acquisition.next_items).parameters) == ["posterior", "n", "by", "worker"]
-    with pytest.raises(TypeError, match="has no parameter nothing"):
-        arguments.checked(nothing=arguments.text)(lambda: None)
 
 
 def test_warnings_point_at_the_callers_line():

@@ -165,7 +165,9 @@ def test_learning(name):
     """Networks trained there are those trained on the CPU: weights, mini-batches and dropout come from equal streams."""
     data = tiny(items=12)
     short, train = learning.Training(epochs=2, batch_size=5), LEARNED[name]
-    checks = mock.patch.dict(getattr(learning, name).__checks__, device=arguments.place)  # which accepts any device
+    checks = mock.patch.dict(
+        arguments.checks_of(getattr(learning, name)), device=arguments.place
+    )  # which accepts any device
     with counterfeit(), silent(), checks:
         there, here = (train(data, training=short, seed=1, device=place) for place in (DEVICE.type, "cpu"))
     table = here.truth() if hasattr(here, "truth") else pd.DataFrame(here.probability())

@@ -247,7 +247,7 @@ def _public_views() -> Iterator[str]:
         for name, value in vars(room).items():
             if inspect.isfunction(value) and not name.startswith("_") and value.__module__.startswith(room.__name__):
                 first = next(iter(inspect.signature(value).parameters.values()), None)
-                if first is not None and "Posterior" in str(first.annotation).split("[")[0]:
+                if first is not None and "Posterior" in str(first.annotation).removeprefix("Annotated[").split("[")[0]:
                     yield f"{module}.{name}"
 
 

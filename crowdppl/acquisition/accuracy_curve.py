@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.acquisition.correlation import GROWTH, all_rho, told_by_truths, worth
 from crowdppl.acquisition.value import CRITERIA, By, expected
+from crowdppl.arguments import Level, NonNegativeFloat, PositiveInt, Seed, TwoOrMore, checked
 from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior.known_truth import truth_indices
@@ -44,8 +45,8 @@ class Curve:
         heading = f"Expected accuracy after further annotations (intervals of {self.level:.0%})"
         return html.view(heading, html.table(self.table, len(self.table)))
 
-    @arguments.checked(accuracy=arguments.number())
-    def needed(self, accuracy: float) -> pd.DataFrame:
+    @checked
+    def needed(self, accuracy: Annotated[float, arguments.number()]) -> pd.DataFrame:
         """Return the number of further annotations needed for an accuracy: ``annotations`` and ``cost``, with a band.
 
         The mean curve gives ``annotations``, its upper end ``at_least`` and its lower end ``at_most``; NaN if the curve does not
@@ -59,28 +60,18 @@ class Curve:
         return pd.DataFrame([row | {"cost": row["annotations"] * price}])
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    most=arguments.whole(1),
-    by=arguments.choice(*CRITERIA, "random"),
-    truth=arguments.anything,
-    price=arguments.at_least_zero,
-    steps=arguments.whole(1),
-    replicates=arguments.whole(2),
-    level=arguments.level,
-    seed=arguments.seed,
-)
+@checked
 def curve(
     posterior: Posterior,
-    most: int | None = None,
+    most: PositiveInt | None = None,
     *,
-    by: By | Literal["random"] = "entropy",
+    by: Annotated[By | Literal["random"], arguments.choice(*CRITERIA, "random")] = "entropy",
     truth: Any = None,
-    price: float = 1.0,
-    steps: int = 20,
-    replicates: int = 100,
-    level: float | None = None,
-    seed: int = 0,
+    price: NonNegativeFloat = 1.0,
+    steps: PositiveInt = 20,
+    replicates: TwoOrMore = 100,
+    level: Level | None = None,
+    seed: Seed = 0,
 ) -> Curve:
     """Return the expected accuracy after further annotations, by simulating them from the posterior.
 

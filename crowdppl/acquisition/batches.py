@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,8 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.acquisition.units import Units, units
-from crowdppl.acquisition.value import CRITERIA, By, entropy, gains, gains_by
+from crowdppl.acquisition.value import By, entropy, gains, gains_by
+from crowdppl.arguments import Identifier, PositiveInt, Seed, checked
 from crowdppl.errors import OptionError
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
@@ -21,10 +22,14 @@ Array = npt.NDArray[Any]
 FLOOR = 0.02
 
 
-@arguments.checked(
-    posterior=arguments.any_posterior, n=arguments.whole(1), by=arguments.choice(*CRITERIA), worker=arguments.identifier
-)
-def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker: Any = None) -> pd.DataFrame:
+@checked
+def next_items(
+    posterior: Annotated[Posterior, arguments.any_posterior],
+    n: PositiveInt = 10,
+    *,
+    by: By = "entropy",
+    worker: Identifier = None,
+) -> pd.DataFrame:
     """Return the items for which one more annotation is most valuable, best first.
 
     Args:
@@ -58,8 +63,8 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
     return _rows(asked, order).assign(gain=gain[order])
 
 
-@arguments.checked(posterior=arguments.posterior, n=arguments.whole(1), seed=arguments.seed)
-def next_known(posterior: Posterior, n: int = 30, *, seed: int = 0) -> pd.DataFrame:
+@checked
+def next_known(posterior: Posterior, n: PositiveInt = 30, *, seed: Seed = 0) -> pd.DataFrame:
     """Return items whose true label is worth finding out, for a fit that is given it (``truth=``).
 
     They are drawn at random without replacement, with probabilities in proportion to their entropy and a little more. Uncertain
@@ -88,20 +93,14 @@ def next_known(posterior: Posterior, n: int = 30, *, seed: int = 0) -> pd.DataFr
     return _rows(asked, unknown[drawn])
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    n=arguments.whole(1),
-    by=arguments.choice(*CRITERIA),
-    workers=arguments.identifiers,
-    each=arguments.whole(1),
-)
+@checked
 def next_pairs(
     posterior: Posterior,
-    n: int = 10,
+    n: PositiveInt = 10,
     *,
     by: By = "information",
-    workers: list[Any] | None = None,
-    each: int | None = None,
+    workers: Annotated[list[Any], arguments.identifiers] | None = None,
+    each: PositiveInt | None = None,
 ) -> pd.DataFrame:
     """Return the most valuable pairs of an item and a worker; each item once, and no worker twice for the same item.
 
@@ -145,8 +144,8 @@ def next_pairs(
     return now.assign(gain=table[who, rows])
 
 
-@arguments.checked(posterior=arguments.posterior, sure=arguments.between(0, 1, 0.99))
-def finished(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
+@checked
+def finished(posterior: Posterior, sure: Annotated[float, arguments.between(0, 1, 0.99)] = 0.99) -> pd.DataFrame:
     """Apply a stopping rule: return which items need no further annotation.
 
     Args:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, PositiveInt, checked
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import interval
 
@@ -24,15 +25,15 @@ GROWTH = (-2.2, 1.2)
 RHOS = 50
 
 
-@arguments.checked(n=arguments.amounts(0), rho=arguments.amounts(0, 1))
-def effective(n: Any, rho: Any) -> Array:
+@checked
+def effective(n: Annotated[Any, arguments.amounts(0)], rho: Annotated[Any, arguments.amounts(0, 1)]) -> Array:
     """Return how many independent annotations ``n`` correlated ones are worth, ``n / (1 + (n - 1) rho)``; 0 for none."""
     n, rho = np.asarray(n, dtype=float), np.asarray(rho, dtype=float)
     return np.asarray(n / (1 + np.maximum(n - 1, 0) * rho))
 
 
-@arguments.checked(posterior=arguments.posterior, most=arguments.whole(1), level=arguments.level)
-def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None) -> pd.DataFrame:
+@checked
+def redundancy(posterior: Posterior, most: PositiveInt = 20, *, level: Level | None = None) -> pd.DataFrame:
     """Return the effective number of independent workers behind ``n`` annotations of an item.
 
     It is that of this crowd where the fit had known true labels or a ``rho`` of its own, else that of an average public crowd:
@@ -57,7 +58,7 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     return pd.DataFrame({"annotations": n, "independent": mean, "low": low, "high": high})
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def redundancy_source(posterior: Posterior) -> str:
     """Return where the effective numbers of :func:`redundancy` are from, in a few words."""
     from crowdppl.inference.design_effect import DesignEffect  # here: it imports torch

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl import arguments
 from crowdppl.acquisition.correlation import mean_worth, rho_quantiles
+from crowdppl.arguments import Identifier, checked
 from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]
@@ -19,8 +19,8 @@ CRITERIA = ("entropy", "information", "accuracy")
 CELLS = 2**22
 
 
-@arguments.checked(posterior=arguments.posterior, by=arguments.choice(*CRITERIA), worker=arguments.identifier)
-def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Array:
+@checked
+def gains(posterior: Posterior, *, by: By = "entropy", worker: Identifier = None) -> Array:
     """Return the value of one more annotation of each item: ``(N,)``.
 
     Args:

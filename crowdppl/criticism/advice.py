@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.inference.convergence import SHOWN, longer, seconds
 from crowdppl.inference.monitor import ESS_LIMIT, RHAT_LIMIT
 from crowdppl.posterior import workers
@@ -19,7 +19,7 @@ MAX_DRAWS = 20_000
 MOST = 5
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def advice(posterior: Posterior) -> list[str]:
     """Return sentences for readers without training in statistics: whether the numbers are reliable, and what to do if not.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import torch
 from scipy.special import betaincinv
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, NonNegativeInt, checked
 from crowdppl.errors import OptionError
 from crowdppl.inference.catalogue import catalogue
 from crowdppl.inference.design_effect import DesignEffect
@@ -133,10 +134,8 @@ class Calibration:
         )
 
 
-@arguments.checked(
-    posterior=arguments.posterior, truth=arguments.anything, level=arguments.level, minimum=arguments.whole(0)
-)
-def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, minimum: int = 20) -> Coverage:
+@checked
+def coverage(posterior: Posterior, truth: Any, *, level: Level | None = None, minimum: NonNegativeInt = 20) -> Coverage:
     """Compare intervals of workers with the share of their annotations that is correct.
 
     Args:
@@ -170,8 +169,8 @@ def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, mi
     return Coverage(level, out)
 
 
-@arguments.checked(posterior=arguments.posterior, truth=arguments.anything, level=arguments.level)
-def calibration(posterior: Posterior, truth: Any, *, level: float | None = None) -> Calibration:
+@checked
+def calibration(posterior: Posterior, truth: Any, *, level: Level | None = None) -> Calibration:
     """Compare class probabilities with true labels; arguments and errors as in :func:`coverage`.
 
     ``rho`` is estimated from the probabilities of the model as published, averaged over draws and raised to powers, by the truths
@@ -213,8 +212,10 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
     )
 
 
-@arguments.checked(first=_CALIBRATION, second=_CALIBRATION)
-def loss_difference(first: Calibration, second: Calibration) -> tuple[float, float]:
+@checked
+def loss_difference(
+    first: Annotated[Calibration, _CALIBRATION], second: Annotated[Calibration, _CALIBRATION]
+) -> tuple[float, float]:
     """Return the log loss of one result minus that of another, on the same items, and the standard error of this difference.
 
     Args:
@@ -240,8 +241,11 @@ def _form(name: str, value: Any) -> tuple[Calibration, Coverage]:
     return value
 
 
-@arguments.checked(published=_form, correlated=_form)
-def better_form(published: tuple[Calibration, Coverage], correlated: tuple[Calibration, Coverage]) -> tuple[str, str]:
+@checked
+def better_form(
+    published: Annotated[tuple[Calibration, Coverage], _form],
+    correlated: Annotated[tuple[Calibration, Coverage], _form],
+) -> tuple[str, str]:
     """Return which form of a model is better for this crowd, ``"published"`` or ``"correlated"``: for labels, and for workers.
 
     The published form is better for labels if its log loss is lower by :data:`CLEAR` standard errors, and then also for workers

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import torch
 from scipy.special import betaincinv
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, Seed, checked
 from crowdppl.criticism.calibration import FLOOR
 from crowdppl.criticism.cross_validation import MIN_DRAWS, loo
 from crowdppl.criticism.numbers import compare_numbers
@@ -113,23 +114,15 @@ class Comparison:
         return html.view("Comparison of models", html.table(self.models, len(self.models)), *self.summary)
 
 
-@arguments.checked(
-    data=arguments.any_data,
-    models=arguments.anything,
-    method=require_method,
-    truth=arguments.anything,
-    level=arguments.level,
-    seed=arguments.seed,
-    options=arguments.anything,
-)
+@checked
 def compare(
-    data: Annotations,
+    data: Annotated[Annotations, arguments.any_data],
     models: Iterable[str | AnnotationModel] | Mapping[str, str | AnnotationModel] | None = None,
     *,
-    method: str = "em",
+    method: Annotated[str, require_method] = "em",
     truth: Any = None,
-    level: float | None = None,
-    seed: int = 0,
+    level: Level | None = None,
+    seed: Seed = 0,
     **options: Any,
 ) -> Comparison:
     """Fit several models to the same annotations and compare their labels, their predictions and, given truths, their accuracy.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from crowdppl import arguments
+from crowdppl.arguments import Seed, TwoOrMore, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError, silent, warn
 from crowdppl.inference.backends import choose
@@ -68,20 +69,14 @@ class LeaveOneOut:
         return summary
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    data=arguments.annotation_data,
-    model=arguments.model,
-    folds=arguments.whole(2),
-    seed=arguments.seed,
-)
+@checked
 def loo(
     posterior: Posterior,
     *,
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
-    folds: int = 10,
-    seed: int = 0,
+    folds: TwoOrMore = 10,
+    seed: Seed = 0,
 ) -> LeaveOneOut:
     """Predict all labels of each item from those of the others, by Pareto-smoothed importance sampling (ArviZ).
 
@@ -151,23 +146,15 @@ def require_draws(posterior: Posterior, what: str) -> None:
         )
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    model=arguments.anything,
-    method=require_method,
-    items=arguments.anything,
-    folds=arguments.whole(2),
-    seed=arguments.seed,
-    options=arguments.anything,
-)
+@checked
 def kfold(
     data: Annotations,
     model: str | AnnotationModel,
     *,
-    method: str | None = None,
-    items: Array | None = None,
-    folds: int = 10,
-    seed: int = 0,
+    method: Annotated[str, require_method] | None = None,
+    items: Annotated[Array, arguments.anything] | None = None,
+    folds: TwoOrMore = 10,
+    seed: Seed = 0,
     **options: Any,
 ) -> pd.DataFrame:
     """Predict all labels of items from fits to the other items.
@@ -249,7 +236,7 @@ def _quiet_fit(*args: Any, **options: Any) -> Posterior:
         return fit(*args, **options)
 
 
-@arguments.checked(posteriors=arguments.anything)
+@checked
 def compare_elpd(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
     """Rank results on the same data by leave-one-item-out prediction (ArviZ's ``compare``).
 
@@ -282,21 +269,14 @@ def compare_elpd(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
     return table
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    model=arguments.anything,
-    method=require_method,
-    folds=arguments.whole(2),
-    seed=arguments.seed,
-    options=arguments.anything,
-)
+@checked
 def leave_workers_out(
     data: Annotations,
     model: str | AnnotationModel,
     *,
-    method: str | None = None,
-    folds: int = 5,
-    seed: int = 0,
+    method: Annotated[str, require_method] | None = None,
+    folds: TwoOrMore = 5,
+    seed: Seed = 0,
     **options: Any,
 ) -> pd.DataFrame:
     """Predict the labels of workers from those of the others, as if they were average members of the crowd.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.special import logit, ndtr
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.criticism.numbers import number_changes
 from crowdppl.data import html
 from crowdppl.errors import DataError, listed
@@ -103,8 +104,13 @@ class Changes:
         return html.view("Changes between two results", *self.summary, html.table(self.items), html.table(self.workers))
 
 
-@arguments.checked(earlier=arguments.any_posterior, later=arguments.any_posterior, level=arguments.level)
-def changes(earlier: Posterior, later: Posterior, *, level: float | None = None) -> Changes:
+@checked
+def changes(
+    earlier: Annotated[Posterior, arguments.any_posterior],
+    later: Annotated[Posterior, arguments.any_posterior],
+    *,
+    level: Level | None = None,
+) -> Changes:
     """Compare a result with a later one on the same task, such as those of two weeks or of two models.
 
     The two results are taken as independent of each other. If they share annotations, true differences between them are smaller

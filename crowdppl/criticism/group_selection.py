@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Seed, checked
 from crowdppl.criticism.cross_validation import require_draws
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import silent
@@ -17,19 +18,13 @@ from crowdppl.isolation import without_warnings
 from crowdppl.model.base import AnnotationModel
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    make=arguments.function,
-    groups=arguments.several(arguments.whole(1)),
-    seed=arguments.seed,
-    options=arguments.anything,
-)
+@checked
 def choose_groups(
     data: Annotations,
-    make: Callable[[int], AnnotationModel],
-    groups: Iterable[int] = (1, 2, 3, 4),
+    make: Annotated[Callable[[int], AnnotationModel], arguments.function],
+    groups: Annotated[Iterable[int], arguments.several(arguments.whole(1))] = (1, 2, 3, 4),
     *,
-    seed: int = 0,
+    seed: Seed = 0,
     **options: Any,
 ) -> pd.DataFrame:
     """Fit a model with different numbers of groups by Gibbs sampling and compare the fits.

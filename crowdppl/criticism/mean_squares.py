@@ -25,7 +25,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, Seed, TwoOrMore, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
@@ -47,24 +47,15 @@ AT_ONCE = 2**22
 LEAST = 1e-9
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    of=arguments.choice("worker", "item"),
-    slopes=arguments.choice("equal", "own"),
-    draws=arguments.whole(2),
-    level=arguments.level,
-    seed=arguments.seed,
-    data=arguments.annotation_data,
-    model=arguments.model,
-)
+@checked
 def mean_squares(
     posterior: Posterior,
     *,
     of: Literal["worker", "item"] = "worker",
     slopes: Literal["equal", "own"] = "equal",
-    draws: int = 200,
-    level: float | None = None,
-    seed: int = 0,
+    draws: TwoOrMore = 200,
+    level: Level | None = None,
+    seed: Seed = 0,
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
 ) -> pd.DataFrame:

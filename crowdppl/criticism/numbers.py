@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from scipy.special import ndtri
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, Seed, TwoOrMore, checked
 from crowdppl.data.numeric import NumericAnnotations, known_numbers
 from crowdppl.data.truths import truth_columns
 from crowdppl.errors import DataError, OptionError, listed, silent
@@ -98,11 +98,9 @@ def _statistics(value: Array, data: NumericAnnotations, expected: Array, truth: 
     return out
 
 
-@arguments.checked(
-    posterior=arguments.numeric_posterior, draws=arguments.whole(2), level=arguments.level, seed=arguments.seed
-)
+@checked
 def check_numbers(
-    posterior: NumericPosterior, *, draws: int = 200, level: float | None = None, seed: int = 0
+    posterior: NumericPosterior, *, draws: TwoOrMore = 200, level: Level | None = None, seed: Seed = 0
 ) -> NumericCheck:
     """Compare labels with labels drawn from the fitted model, each with truths and workers of one draw of the posterior.
 
@@ -215,8 +213,8 @@ def _predicted(data: NumericAnnotations, held: Array, model: LinearGaussian | No
     return mean, np.sqrt(noise[worker] + slope[worker] ** 2 * sd[item] ** 2)
 
 
-@arguments.checked(data=arguments.numeric_data, truth=arguments.anything, seed=arguments.seed)
-def compare_numbers(data: NumericAnnotations, *, truth: Any = None, seed: int = 0) -> NumericComparison:
+@checked
+def compare_numbers(data: NumericAnnotations, *, truth: Any = None, seed: Seed = 0) -> NumericComparison:
     """Compare models of numbers, and the mean, by how well they predict held-out labels and, if given, true numbers.
 
     Args:
@@ -307,8 +305,8 @@ class NumericChanges:
         ]
 
 
-@arguments.checked(earlier=arguments.numeric_posterior, later=arguments.numeric_posterior, level=arguments.level)
-def number_changes(earlier: NumericPosterior, later: NumericPosterior, *, level: float | None = None) -> NumericChanges:
+@checked
+def number_changes(earlier: NumericPosterior, later: NumericPosterior, *, level: Level | None = None) -> NumericChanges:
     """Compare a result with a later one; the two are taken as independent of each other.
 
     Raises:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, PositiveInt, Seed, checked
 from crowdppl.criticism.rater_covariates import by_worker
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
@@ -101,22 +102,15 @@ class Perspectives:
         return html.view(str(self), html.table(self.scores), html.table(self.groups))
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    group=arguments.anything,
-    held_out=arguments.between(0, 1, 0.2),
-    splits=arguments.whole(1),
-    level=arguments.level,
-    seed=arguments.seed,
-)
+@checked
 def perspectives(
     data: Annotations,
     group: Any,
     *,
-    held_out: float = 0.2,
-    splits: int = 3,
-    level: float | None = None,
-    seed: int = 0,
+    held_out: Annotated[float, arguments.between(0, 1, 0.2)] = 0.2,
+    splits: PositiveInt = 3,
+    level: Level | None = None,
+    seed: Seed = 0,
 ) -> Perspectives:
     """Ask whether groups of raters see the same items differently, by the prediction of held-out annotations.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pandas as pd
 import torch
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, PositiveFloat, PositiveInt, Seed, TwoOrMore, checked
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError, silent
@@ -245,30 +246,19 @@ def _crowd_or_posterior(name: str, value: Any) -> Any:
     return value if isinstance(value, Crowd) else arguments.posterior(name, value)
 
 
-@arguments.checked(
-    pilot=_crowd_or_posterior,
-    width=arguments.positive,
-    items=_counts,
-    per_item=_counts,
-    workers=arguments.whole(1),
-    replicates=arguments.whole(2),
-    independent=arguments.flag,
-    level=arguments.level,
-    seed=arguments.seed,
-    progress=arguments.progress,
-)
+@checked
 def plan(
-    pilot: Posterior | Crowd,
+    pilot: Annotated[Posterior | Crowd, _crowd_or_posterior],
     *,
-    width: float | None = None,
-    items: Sequence[int] = ITEMS,
-    per_item: Sequence[int] | None = None,
-    workers: int | None = None,
-    replicates: int = 5,
+    width: PositiveFloat | None = None,
+    items: Annotated[Sequence[int], _counts] = ITEMS,
+    per_item: Annotated[Sequence[int], _counts] | None = None,
+    workers: PositiveInt | None = None,
+    replicates: TwoOrMore = 5,
     independent: bool | None = None,
-    level: float | None = None,
-    seed: int = 0,
-    progress: bool | ProgressCallback = False,
+    level: Level | None = None,
+    seed: Seed = 0,
+    progress: Annotated[bool | ProgressCallback, arguments.progress] = False,
 ) -> Plan:
     """Simulate studies with several numbers of items and of workers for each, and find the smallest with narrow intervals.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, cycle, islice
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, NonNegativeInt, PositiveInt, Seed, checked
 from crowdppl.criticism.numbers import check_numbers
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
@@ -161,13 +162,13 @@ class PredictiveCheck:
         return html.view("Predictive check", *self.sentences, html.table(self.table, len(self.table)))
 
 
-@arguments.checked(
-    item=arguments.array("annotation", kind="whole"),
-    worker=arguments.array("annotation", kind="whole"),
-    label=arguments.array("annotation", kind="whole"),
-    sizes=arguments.several(arguments.whole(1), 3),
-)
-def statistics(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> tuple[dict[str, float], Array]:
+@checked
+def statistics(
+    item: Annotated[Array, arguments.array("annotation", kind="whole")],
+    worker: Annotated[Array, arguments.array("annotation", kind="whole")],
+    label: Annotated[Array, arguments.array("annotation", kind="whole")],
+    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
+) -> tuple[dict[str, float], Array]:
     """Return the statistics of labels, and each worker's share of labels that are the most frequent of their item, ``(J,)``.
 
     Args:
@@ -217,18 +218,12 @@ def _pairs(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]
     return np.asarray(agree[upper] / both[upper])
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    draws=arguments.whole(1),
-    seed=arguments.seed,
-    data=arguments.annotation_data,
-    model=arguments.model,
-)
+@checked
 def replicates(
     posterior: Posterior,
-    draws: int = 200,
+    draws: PositiveInt = 200,
     *,
-    seed: int = 0,
+    seed: Seed = 0,
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
 ) -> tuple[list[Array], str]:
@@ -271,18 +266,12 @@ def _replicated(
         return _from_tables(posterior, draws, seed), "tables"
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    prior=arguments.whole(0),
-    seed=arguments.seed,
-    data=arguments.annotation_data,
-    model=arguments.model,
-)
+@checked
 def predictive_tree(
     posterior: Posterior,
     *,
-    prior: int = 0,
-    seed: int = 0,
+    prior: NonNegativeInt = 0,
+    seed: Seed = 0,
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
 ) -> xr.DataTree:
@@ -401,20 +390,13 @@ def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]
         yield (edges < rng.random(len(item))[:, None] * edges[:, -1:]).sum(1)
 
 
-@arguments.checked(
-    posterior=arguments.any_posterior,
-    draws=arguments.whole(1),
-    level=arguments.level,
-    seed=arguments.seed,
-    data=arguments.annotation_data,
-    model=arguments.model,
-)
+@checked
 def check(
-    posterior: Posterior,
+    posterior: Annotated[Posterior, arguments.any_posterior],
     *,
-    draws: int = 200,
-    level: float | None = None,
-    seed: int = 0,
+    draws: PositiveInt = 200,
+    level: Level | None = None,
+    seed: Seed = 0,
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
 ) -> PredictiveCheck:
@@ -439,15 +421,9 @@ def check(
     return _compare(posterior.worker_names(), posterior.labels, observed, replicate_statistics, level, source)
 
 
-@arguments.checked(
-    model=arguments.model,
-    data=arguments.annotation_data,
-    draws=arguments.whole(1),
-    level=arguments.level,
-    seed=arguments.seed,
-)
+@checked
 def prior_check(
-    model: AnnotationModel, data: Annotations, *, draws: int = 200, level: float | None = None, seed: int = 0
+    model: AnnotationModel, data: Annotations, *, draws: PositiveInt = 200, level: Level | None = None, seed: Seed = 0
 ) -> PredictiveCheck:
     """Compare the labels with labels drawn from the prior of the model: a prior predictive check.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.criticism.cross_validation import require_draws
 from crowdppl.errors import OptionError
 from crowdppl.posterior.posterior import Posterior
@@ -22,8 +23,10 @@ ROUNDING = 1e-12
 DRAW = ("chain", "draw")
 
 
-@arguments.checked(posterior=arguments.posterior, workers=arguments.identifiers)
-def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None) -> pd.DataFrame:
+@checked
+def prior_sensitivity(
+    posterior: Posterior, *, workers: Annotated[list[Any], arguments.identifiers] | None = None
+) -> pd.DataFrame:
     """Return the sensitivity of the prevalence and of workers' accuracies to powers of the prior and of the likelihood.
 
     Kallioinen, Paananen, Bürkner and Vehtari 2024, Detecting and diagnosing prior and likelihood sensitivity with power-scaling,

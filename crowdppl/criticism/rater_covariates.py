@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, Seed, checked
 from crowdppl.data import html
 from crowdppl.data.cells import plain
 from crowdppl.data.columns import WORKER_COLUMNS
@@ -59,11 +59,9 @@ class SeverityEffects:
         return html.view(str(self), html.table(self.table))
 
 
-@arguments.checked(
-    posterior=arguments.posterior, covariates=arguments.anything, level=arguments.level, seed=arguments.seed
-)
+@checked
 def severity_effects(
-    posterior: Posterior, covariates: Any, *, level: float | None = None, seed: int = 0
+    posterior: Posterior, covariates: Any, *, level: Level | None = None, seed: Seed = 0
 ) -> SeverityEffects:
     """Regress the severity of raters on what is known of them.
 

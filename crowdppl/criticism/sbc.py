@@ -10,7 +10,7 @@ an item, and a worker's number of correct annotations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import scipy.stats
 import torch
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, NonNegativeInt, PositiveInt, Seed, TwoOrMore, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError, silent
 from crowdppl.inference.backends import choose
@@ -49,38 +50,22 @@ class NoDraws(ModelError):
 _SIZES = {"items": 20, "workers": 4, "per_item": 3, "classes": 2, "features": 2, "length": 1, "sets": 1}
 
 
-@arguments.checked(
-    model=arguments.anything,
-    method=require_method,
-    simulations=arguments.whole(1),
-    items=arguments.whole(1),
-    workers=arguments.whole(1),
-    per_item=arguments.whole(1),
-    classes=arguments.whole(2),
-    features=arguments.whole(0),
-    length=arguments.whole(1),
-    sets=arguments.whole(1),
-    design=arguments.annotation_data,
-    draws=arguments.whole(1),
-    seed=arguments.seed,
-    independent=arguments.flag,
-    options=arguments.anything,
-)
+@checked
 def ranks(
     model: str | AnnotationModel,
-    method: Method,
+    method: Annotated[Method, require_method],
     *,
-    simulations: int = 100,
-    items: int | None = None,
-    workers: int | None = None,
-    per_item: int | None = None,
-    classes: int | None = None,
-    features: int | None = None,
-    length: int | None = None,
-    sets: int | None = None,
+    simulations: PositiveInt = 100,
+    items: PositiveInt | None = None,
+    workers: PositiveInt | None = None,
+    per_item: PositiveInt | None = None,
+    classes: TwoOrMore | None = None,
+    features: NonNegativeInt | None = None,
+    length: PositiveInt | None = None,
+    sets: PositiveInt | None = None,
     design: Annotations | None = None,
-    draws: int = 99,
-    seed: int = 0,
+    draws: PositiveInt = 99,
+    seed: Seed = 0,
     independent: bool = True,
     **options: Any,
 ) -> pd.DataFrame:
@@ -216,13 +201,14 @@ def _quantities(
     return {name: float(value) for name, value in true.items()}, sampled
 
 
-@arguments.checked(
-    rank=arguments.array("simulation", kind="whole"),
-    draws=arguments.whole(1),
-    replications=arguments.whole(1),
-    seed=arguments.seed,
-)
-def uniformity(rank: Array, draws: int, *, replications: int = 4000, seed: int = 0) -> float:
+@checked
+def uniformity(
+    rank: Annotated[Array, arguments.array("simulation", kind="whole")],
+    draws: PositiveInt,
+    *,
+    replications: PositiveInt = 4000,
+    seed: Seed = 0,
+) -> float:
     """Return the p-value of uniform ranks by simultaneous bands of their distribution function.
 
     The statistic is the least of the two-sided binomial tail probabilities of the empirical distribution function over all
@@ -251,15 +237,17 @@ def uniformity(rank: Array, draws: int, *, replications: int = 4000, seed: int =
     return float((1 + (smallest_tail(uniform) <= seen).sum()) / (1 + replications))
 
 
-@arguments.checked(rank=arguments.array("simulation", kind="whole"), draws=arguments.whole(1), level=arguments.level)
-def coverage(rank: Array, draws: int, level: float = 0.89) -> float:
+@checked
+def coverage(
+    rank: Annotated[Array, arguments.array("simulation", kind="whole")], draws: PositiveInt, level: Level = 0.89
+) -> float:
     """Return the share of ranks inside the central interval: the coverage of intervals of the given level."""
     quantile = (np.asarray(rank) + 0.5) / (draws + 1)
     return float(((quantile > (1 - level) / 2) & (quantile < (1 + level) / 2)).mean())
 
 
-@arguments.checked(result=arguments.frame, draws=arguments.whole(1), level=arguments.level)
-def table(result: pd.DataFrame, draws: int = 99, level: float = 0.89) -> pd.DataFrame:
+@checked
+def table(result: pd.DataFrame, draws: PositiveInt = 99, level: Level = 0.89) -> pd.DataFrame:
     """Summarise the result of :func:`ranks`, one row per quantity, with workers' accuracies as one.
 
     Columns: ``quantity``; ``simulations``; ``p``, the p-value of uniform ranks (for workers the smallest, multiplied by their

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Column, InputPath, checked
 from crowdppl.data import kinds, sets
 from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
 from crowdppl.data.covariates import EXPERIENCE, Covariates, columns_of, formula_of
@@ -30,7 +31,7 @@ from crowdppl.data.questions import refuse_several
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.sequences import in_sequences
-from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
+from crowdppl.data.structured import Several
 from crowdppl.data.timestamps import Dates
 from crowdppl.data.truths import Truth, truth_columns
 from crowdppl.errors import DataError, OptionError, listed
@@ -99,43 +100,14 @@ class Annotations(AnnotationLayouts):
     """
 
     @classmethod
-    @arguments.checked(
-        frame=arguments.anything,
-        task=arguments.anything,
-        worker=arguments.anything,
-        label=arguments.anything,
-        truth=arguments.anything,
-        labels=arguments.anything,
-        items=arguments.anything,
-        workers=arguments.anything,
-        repeats=arguments.choice("keep", "last", "refuse"),
-        several=arguments.choice(*CHOICES_OF_SEVERAL),
-        features=arguments.anything,
-        worker_features=arguments.anything,
-        timestamp=arguments.anything,
-        seconds=arguments.anything,
-        dates=arguments.choice("day-first", "month-first"),
-        map=arguments.mapping,
-        missing=arguments.anything,
-        keep_missing=arguments.flag,
-        fold=arguments.flag,
-        other_labels=arguments.anything,
-        kind=arguments.choice(*kinds.KINDS),
-        order=arguments.a_list,
-        scale=arguments.a_list,
-        sequence=arguments.text,
-        position=arguments.text,
-        criterion=arguments.text,
-        covariates=arguments.anything,
-        source=arguments.text,
-    )
+    @checked
     def from_frame(
         cls,
         frame: Any,
         *,
-        task: str | None = None,
-        worker: str | None = None,
-        label: str | None = None,
+        task: Column | None = None,
+        worker: Column | None = None,
+        label: Column | None = None,
         truth: Truth = None,
         labels: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
@@ -144,17 +116,17 @@ class Annotations(AnnotationLayouts):
         several: Several = "refuse",
         features: Any = None,
         worker_features: Any = None,
-        timestamp: str | None = None,
-        seconds: str | None = None,
+        timestamp: Column | None = None,
+        seconds: Column | None = None,
         dates: Dates | None = None,
-        map: Mapping[Any, Any] | None = None,
+        map: Annotated[Mapping[Any, Any], arguments.mapping] | None = None,
         missing: str | Iterable[Any] = (),
         keep_missing: bool = False,
         fold: bool = True,
         other_labels: str | Iterable[Any] = (),
         kind: Kind | None = None,
-        order: Iterable[Any] | None = None,
-        scale: Sequence[float] | None = None,
+        order: Annotated[Iterable[Any], arguments.a_list] | None = None,
+        scale: Annotated[Sequence[float], arguments.a_list] | None = None,
         sequence: str | None = None,
         position: str | None = None,
         criterion: str | None = None,
@@ -362,20 +334,13 @@ class Annotations(AnnotationLayouts):
         return sets.in_sets(joined, labels, options["fold"], options["map"], notes, source)
 
     @classmethod
-    @arguments.checked(
-        frame=arguments.anything,
-        task=arguments.anything,
-        labels=arguments.a_list,
-        truth=arguments.anything,
-        features=arguments.anything,
-        source=arguments.text,
-    )
+    @checked
     def from_counts(
         cls,
         frame: Any,
         *,
-        task: str | None = None,
-        labels: Iterable[Any] | None = None,
+        task: Column | None = None,
+        labels: Annotated[Iterable[Any], arguments.a_list] | None = None,
         truth: Truth = None,
         features: Any = None,
         source: str = "the counts",
@@ -420,20 +385,7 @@ class Annotations(AnnotationLayouts):
         return replace(data, notes=notes, item_column=item_column(named), kind=None)
 
     @classmethod
-    @arguments.checked(
-        task=arguments.anything,
-        worker=arguments.anything,
-        label=arguments.anything,
-        truth=arguments.anything,
-        labels=arguments.anything,
-        items=arguments.anything,
-        workers=arguments.anything,
-        repeats=arguments.choice("keep", "last", "refuse"),
-        features=arguments.anything,
-        worker_features=arguments.anything,
-        kind=arguments.choice(*kinds.KINDS),
-        scale=arguments.a_list,
-    )
+    @checked
     def from_arrays(
         cls,
         task: Any,
@@ -448,7 +400,7 @@ class Annotations(AnnotationLayouts):
         features: Any = None,
         worker_features: Any = None,
         kind: Kind | None = None,
-        scale: Sequence[float] | None = None,
+        scale: Annotated[Sequence[float], arguments.a_list] | None = None,
     ) -> Self:
         """Return the annotations of three arrays of equal length ``(A,)``; other arguments as in :meth:`from_frame`.
 
@@ -479,8 +431,8 @@ class Annotations(AnnotationLayouts):
         )
 
     @classmethod
-    @arguments.checked(path=arguments.input_path, options=arguments.anything)
-    def from_csv(cls, path: str | Path, **options: Any) -> Self:
+    @checked
+    def from_csv(cls, path: InputPath, **options: Any) -> Self:
         """Read a CSV file (plain or compressed); options as in :meth:`from_frame`.
 
         Identifiers are kept as written: ``007`` is a string, and a column is read as integers only if every value is written as
@@ -493,8 +445,8 @@ class Annotations(AnnotationLayouts):
         return cls._from_long(long_csv, path, options)
 
     @classmethod
-    @arguments.checked(path=arguments.input_path, options=arguments.anything)
-    def from_parquet(cls, path: str | Path, **options: Any) -> Self:
+    @checked
+    def from_parquet(cls, path: InputPath, **options: Any) -> Self:
         """Read a Parquet file; options as in :meth:`from_frame`, errors as in :meth:`from_csv`."""
         return cls._from_long(long_parquet, path, options)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ import scipy.special
 import torch
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.sets import whole
@@ -70,7 +71,7 @@ class Copies:
     equal: int
     others: ChanceAgreement | None = None
 
-    @arguments.checked(copies=arguments.anything)
+    @checked
     def counts_once(self, copies: Literal["one", "all"] | None) -> bool:
         """Return whether a fit counts one of them for each item: as the caller asks, else where others agree."""
         if copies is not None or self.others is None:
@@ -78,7 +79,7 @@ class Copies:
         return not self.others.surely_below(TRUSTED)
 
 
-@arguments.checked(data=arguments.annotation_data)
+@checked
 def copied_answers(data: Annotations) -> list[Copies]:
     """Return the groups of workers whose answers are equal more often than accuracy explains, the largest first.
 
@@ -111,8 +112,10 @@ def copied_answers(data: Annotations) -> list[Copies]:
     return [replace(group, others=agreement) for group, agreement in zip(groups, votes.others(groups), strict=True)]
 
 
-@arguments.checked(data=arguments.annotation_data, groups=arguments.groups_of_copies)
-def one_of_each(data: Annotations, groups: list[Copies]) -> tuple[Annotations, Annotations]:
+@checked
+def one_of_each(
+    data: Annotations, groups: Annotated[list[Copies], arguments.groups_of_copies]
+) -> tuple[Annotations, Annotations]:
     """Return annotations in which one member of each group, at random, has annotated an item, and those that are set aside.
 
     Who keeps an item does not depend on the labels, and is the same in every call. Repeated annotations of one member stay

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data import download
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.fields import Kind
@@ -170,7 +170,7 @@ def _companion(name: str) -> str | None:
     )
 
 
-@arguments.checked(name=arguments.text, options=arguments.anything)
+@checked
 def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
     """Read a public data set: a folder with ``annotations.csv.gz`` or ``counts.csv.gz`` and optionally ``truth.csv``.
 

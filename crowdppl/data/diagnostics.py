@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from scipy.sparse import coo_matrix
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import NonNegativeInt, checked
 from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
@@ -47,7 +48,7 @@ MIN_KNOWN = 5
 _CODES = arguments.array("annotation", kind="whole")
 
 
-@arguments.checked(data=arguments.annotation_data)
+@checked
 def review(data: Annotations) -> list[str]:
     """Return sentences about unusual properties of annotations, none of which prevents a fit."""
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
@@ -84,8 +85,12 @@ def review(data: Annotations) -> list[str]:
     return notes
 
 
-@arguments.checked(data=arguments.annotation_data, groups=arguments.groups_of_copies, copies=arguments.anything)
-def equal_answers(data: Annotations, groups: list[Copies], copies: Literal["one", "all"] | None) -> list[str]:
+@checked
+def equal_answers(
+    data: Annotations,
+    groups: Annotated[list[Copies], arguments.groups_of_copies],
+    copies: Literal["one", "all"] | None,
+) -> list[str]:
     """Return a sentence for each group of workers who give the same answers (:mod:`crowdppl.data.copies`).
 
     Args:
@@ -111,7 +116,7 @@ def equal_answers(data: Annotations, groups: list[Copies], copies: Literal["one"
     ]
 
 
-@arguments.checked(data=arguments.annotation_data)
+@checked
 def hardly_agree(data: Annotations) -> list[str]:
     """Return a sentence if the labels of an item agree little more than by chance: Krippendorff's alpha is surely below .1.
 
@@ -128,8 +133,8 @@ def hardly_agree(data: Annotations) -> list[str]:
     ]
 
 
-@arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
-def nothing_learned(data: Annotations, probability: Tensor) -> list[str]:
+@checked
+def nothing_learned(data: Annotations, probability: Annotated[Tensor, arguments.tensor]) -> list[str]:
     """Return a sentence if a fit gives all classes of all items with annotations the same probability.
 
     Args:
@@ -145,8 +150,8 @@ def nothing_learned(data: Annotations, probability: Tensor) -> list[str]:
     ]
 
 
-@arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
-def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
+@checked
+def unused_classes(data: Annotations, probability: Annotated[Tensor, arguments.tensor]) -> list[str]:
     """Return a sentence if a fit uses fewer classes than the labels do.
 
     A class is reported if it has the most votes of at least one item, is the most probable class of no item, and its expected
@@ -175,8 +180,8 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
     ]
 
 
-@arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
-def lost_classes(data: Annotations, probability: Tensor) -> list[str]:
+@checked
+def lost_classes(data: Annotations, probability: Annotated[Tensor, arguments.tensor]) -> list[str]:
     """Return a sentence if a class with a fair share of the votes loses nearly all of its items in a fit.
 
     Items of known truth do not count. Where these say that the votes for the class are wrong, there is no sentence.
@@ -229,8 +234,8 @@ def _tops(data: Annotations) -> Tensor:
     return top & (top.sum(1, keepdim=True) == 1)
 
 
-@arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
-def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
+@checked
+def far_from_votes(data: Annotations, probability: Annotated[Tensor, arguments.tensor]) -> list[str]:
     """Return a sentence if a fit disagrees with the majority vote about more items than it does on public crowds.
 
     Items count that have at least two annotations and no known truth. The label differs if it is not among those with the most
@@ -260,21 +265,19 @@ def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
     ]
 
 
-@arguments.checked(data=arguments.annotation_data)
+@checked
 def connected_groups(data: Annotations) -> list[int]:
     """Return the number of workers in each connected group, largest first; workers of different groups share no item."""
     return _group_sizes(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
 
 
-@arguments.checked(
-    item=arguments.anything,
-    worker=arguments.anything,
-    items=arguments.whole(0),
-    workers=arguments.whole(0),
-    names=arguments.anything,
-)
+@checked
 def separate_groups(
-    item: Array, worker: Array, items: int, workers: int, names: npt.NDArray[Any] | None = None
+    item: Annotated[Array, arguments.anything],
+    worker: Annotated[Array, arguments.anything],
+    items: NonNegativeInt,
+    workers: NonNegativeInt,
+    names: npt.NDArray[Any] | None = None,
 ) -> list[str]:
     """Return a sentence where workers fall into groups that share no item.
 
@@ -342,8 +345,13 @@ def _reaches_all(item: Array, worker: Array, active: npt.NDArray[np.bool_], N: i
     return count == int(active.sum())
 
 
-@arguments.checked(item=_CODES, worker=_CODES, label=_CODES, sizes=arguments.several(arguments.whole(1), 3))
-def worker_information(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> float | None:
+@checked
+def worker_information(
+    item: Annotated[Array, _CODES],
+    worker: Annotated[Array, _CODES],
+    label: Annotated[Array, _CODES],
+    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
+) -> float | None:
     """Test whether worker names carry information on agreement with the crowd, by the exact moments of a permutation test.
 
     The statistic is ``sum_j (agreements of j)^2 / (annotations of j)``, where an annotation agrees if it is the most frequent
@@ -365,8 +373,13 @@ def worker_information(item: Array, worker: Array, label: Array, sizes: tuple[in
     return names_score(item, worker, label, sizes)
 
 
-@arguments.checked(item=_CODES, worker=_CODES, label=_CODES, sizes=arguments.several(arguments.whole(1), 3))
-def names_score(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> float | None:
+@checked
+def names_score(
+    item: Annotated[Array, _CODES],
+    worker: Annotated[Array, _CODES],
+    label: Annotated[Array, _CODES],
+    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
+) -> float | None:
     """Return the z score of :func:`worker_information` whatever the size of the data; ``None`` where nothing can vary."""
     N, J, K = sizes
     several = np.bincount(item, minlength=N)[item] > 1

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.errors import FileError, OptionError, suggestion
 from crowdppl.files import atomic
 
@@ -177,7 +177,7 @@ def cache() -> Path:
     return Path(pooch.os_cache("crowdppl"))
 
 
-@arguments.checked(name=arguments.text, again=arguments.flag)
+@checked
 def fetch(name: str, *, again: bool = False) -> Path:
     """Fetch a public set from its authors' repository, unless it is in the cache.
 

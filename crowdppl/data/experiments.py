@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from crowdppl import arguments
+from crowdppl.arguments import PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, listed
@@ -22,8 +22,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@arguments.checked(data=arguments.annotation_data, per_item=arguments.whole(1), seed=arguments.seed)
-def thinned(data: Annotations, *, per_item: int, seed: int) -> Annotations:
+@checked
+def thinned(data: Annotations, *, per_item: PositiveInt, seed: Seed) -> Annotations:
     """Return a random subset of the annotations, at most ``per_item`` of each item: the redundancy of an experiment.
 
     Items and workers stay, also workers who are left without annotations.
@@ -42,8 +42,8 @@ def thinned(data: Annotations, *, per_item: int, seed: int) -> Annotations:
     return data.keep(torch.from_numpy(kept))
 
 
-@arguments.checked(data=arguments.annotation_data, truth=arguments.anything, seed=arguments.seed)
-def with_reference_workers(data: Annotations, truth: Any, *, seed: int) -> Annotations:
+@checked
+def with_reference_workers(data: Annotations, truth: Any, *, seed: Seed) -> Annotations:
     """Add two workers who annotate every item of known truth, one always right and one always wrong.
 
     A model that judges workers well places them first and last. Wrong labels are drawn evenly from the other classes. The

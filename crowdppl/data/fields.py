@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data import html
 from crowdppl.data.covariates import Named, Recipe
 from crowdppl.data.encoding import Repeats
@@ -131,7 +132,7 @@ class AnnotationFields:
         mean, scale = torch.tensor(self.covariate_scales, dtype=torch.float64, device=self.device).T
         return mean + scale * self.standard_covariates.double()
 
-    @arguments.checked(covariate=arguments.text)
+    @checked
     def times_of(self, covariate: str) -> tuple[Tensor, tuple[float, ...]]:
         """Return which of its distinct values a covariate has in each annotation, ``(A,)`` int64, and these, ascending.
 
@@ -261,8 +262,8 @@ class AnnotationFields:
         """Votes multiplied by the weight of their item, ``(N, K)``."""
         return self.votes if self.weight is None else self.votes * self.weight.unsqueeze(-1)
 
-    @arguments.checked(values=arguments.tensor)
-    def weighted(self, values: Tensor) -> Tensor:
+    @checked
+    def weighted(self, values: Annotated[Tensor, arguments.tensor]) -> Tensor:
         """Multiply log-likelihoods ``(A, ...)`` by the weight of each annotation's item, before they are summed over an item."""
         if self.weight is None:
             return values
@@ -328,8 +329,8 @@ class AnnotationFields:
         share[known] = torch.nn.functional.one_hot(self.truth[known], self.K).to(self.dtype)
         return share
 
-    @arguments.checked(values=arguments.tensor)
-    def mean_by_worker(self, values: Tensor) -> Tensor:
+    @checked
+    def mean_by_worker(self, values: Annotated[Tensor, arguments.tensor]) -> Tensor:
         """Average ``(A, ...)`` over each worker's annotations, ``(J, ...)``; 0 for workers without annotations.
 
         Annotations of items with weights count by the weight.
@@ -342,8 +343,12 @@ class AnnotationFields:
             size = sum_by(self.worker, weight, self.J).clamp(min=torch.finfo(values.dtype).tiny)
         return sum_by(self.worker, values, self.J) / size.view(-1, *[1] * (values.dim() - 1))
 
-    @arguments.checked(device=arguments.place, dtype=arguments.floating)
-    def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> Self:
+    @checked
+    def to(
+        self,
+        device: Annotated[str | torch.device, arguments.place] | None = None,
+        dtype: Annotated[torch.dtype, arguments.floating] | None = None,
+    ) -> Self:
         """Return the same data on a device, with statistics in a floating type.
 
         Raises:

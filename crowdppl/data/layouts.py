@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.data.covariates import Design, Earlier, design, distinct, formula_of, with_experience
 from crowdppl.data.criteria import BETWEEN
@@ -39,7 +40,7 @@ NO_COVARIATES: dict[str, Any] = {
 class AnnotationLayouts(AnnotationFields):
     """Methods that return the annotations, or some of them, in another layout."""
 
-    @arguments.checked(features=arguments.anything, workers=arguments.anything)
+    @checked
     def with_features(self, features: Any = None, *, workers: Any = None) -> Self:
         """Return the same annotations with features of the items and of the workers.
 
@@ -65,7 +66,7 @@ class AnnotationLayouts(AnnotationFields):
                 fields[name] = torch.from_numpy(fields[name]).to(self.device, self.dtype)
         return replace(self, **fields)
 
-    @arguments.checked(covariates=arguments.anything, formula=arguments.text)
+    @checked
     def with_covariates(self, covariates: Any, formula: str | None = None) -> Self:
         """Return the same annotations with covariates: numbers known of each annotation, such as the session that it is from.
 
@@ -128,7 +129,7 @@ class AnnotationLayouts(AnnotationFields):
             times = dict(zip(self.workers.tolist(), parts, strict=True))
         return Earlier(self.covariate_recipe, self.covariate_scales, times)
 
-    @arguments.checked(names=arguments.anything)
+    @checked
     def with_other_labels(self, names: str | Iterable[Any]) -> Self:
         """Return the same annotations with some of the labels taken for ones that are never a true label.
 
@@ -161,7 +162,7 @@ class AnnotationLayouts(AnnotationFields):
             notes=(*self.notes, *sentences),
         )
 
-    @arguments.checked(frame=arguments.anything, sequence=arguments.text, position=arguments.text, task=arguments.text)
+    @checked
     def with_sequences(
         self, frame: Any, *, sequence: str = "sequence", position: str = "position", task: str | None = None
     ) -> Self:
@@ -238,7 +239,7 @@ class AnnotationLayouts(AnnotationFields):
         fields: dict[str, Any] = {name: torch.from_numpy(value).to(self.device) for name, value in places.items()}
         return replace(ordered, sequences=np.asarray(names), set_labels=np.asarray(labels), **fields)
 
-    @arguments.checked(weights=arguments.anything)
+    @checked
     def with_weights(self, weights: Any) -> Self:
         """Return the same annotations with the likelihood of each item's labels raised to a power.
 
@@ -312,8 +313,10 @@ class AnnotationLayouts(AnnotationFields):
             **NO_SEQUENCES,
         )
 
-    @arguments.checked(features=arguments.anything, items=arguments.a_list, workers=arguments.anything)
-    def unseen(self, features: Any = None, *, items: Any = None, workers: Any = None) -> Self:
+    @checked
+    def unseen(
+        self, features: Any = None, *, items: Annotated[Any, arguments.a_list] = None, workers: Any = None
+    ) -> Self:
         """Return new items without annotations, and optionally new workers, with the same classes: the input of a prediction.
 
         Args:
@@ -367,7 +370,7 @@ class AnnotationLayouts(AnnotationFields):
                 )
         return new
 
-    @arguments.checked(names=arguments.anything, workers=arguments.anything)
+    @checked
     def with_features_ordered(self, names: tuple[str, ...] | None, workers: tuple[str, ...] | None = None) -> Self:
         """Return the same data with the columns of the features in the order of ``names``; unnamed features are unchanged.
 
@@ -413,8 +416,8 @@ class AnnotationLayouts(AnnotationFields):
         """Return standard covariates of further annotations, ``(count, P)``: the means, where the annotations have any."""
         return None if self.standard_covariates is None else self.standard_covariates.new_zeros(count, self.P)
 
-    @arguments.checked(labels=arguments.a_list, what=arguments.text)
-    def code(self, labels: Any, what: str) -> Tensor:
+    @checked
+    def code(self, labels: Annotated[Any, arguments.a_list], what: str) -> Tensor:
         """Return class identifiers ``(n,)`` as codes ``0..K-1``.
 
         Raises:
@@ -447,13 +450,13 @@ class AnnotationLayouts(AnnotationFields):
             **NO_SEQUENCES,
         )
 
-    @arguments.checked(index=arguments.positions)
-    def batch(self, index: Tensor) -> Self:
+    @checked
+    def batch(self, index: Annotated[Tensor, arguments.positions]) -> Self:
         """Return the annotations of the items ``index`` ``(B,)``, renumbered ``0..B-1``; workers and classes are unchanged."""
         return self._of_items(index, self.items[index.cpu().numpy()])
 
-    @arguments.checked(index=arguments.indices)
-    def mini_batch(self, index: Tensor) -> Self:
+    @checked
+    def mini_batch(self, index: Annotated[Tensor, arguments.indices]) -> Self:
         """Return the same as :meth:`batch`, but with the numbers ``0..B-1`` as identifiers of the items: for steps of gradients.
 
         The identifiers are not on the device of the data, which would have to be waited for.
@@ -487,8 +490,8 @@ class AnnotationLayouts(AnnotationFields):
             },
         )
 
-    @arguments.checked(annotations=arguments.mask)
-    def keep(self, annotations: Tensor) -> Self:
+    @checked
+    def keep(self, annotations: Annotated[Tensor, arguments.mask]) -> Self:
         """Return the same items and workers with a subset of the annotations.
 
         Args:

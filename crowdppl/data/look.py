@@ -9,11 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import InputPath, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
 from crowdppl.data.kinds import question
@@ -127,8 +128,8 @@ class Look:
         return doubts + [note for note in self.annotations.notes if note not in doubts] + ([asked] if asked else [])
 
 
-@arguments.checked(path=arguments.input_path, format=arguments.text, options=arguments.anything)
-def look(path: str | Path, format: str | None = None, **options: Any) -> Look:
+@checked
+def look(path: InputPath, format: str | None = None, **options: Any) -> Look:
     """Look at a file of annotations without fitting a model.
 
     Args:
@@ -273,10 +274,11 @@ def _text_column(frame: pd.DataFrame, item: str) -> str | None:
     return None
 
 
-@arguments.checked(
-    seen=arguments.instance("crowdppl.data.look", "Look", "a result of crowdppl.data.look.look"), file=arguments.text
-)
-def commands(seen: Look, file: str) -> list[tuple[list[str], str]]:
+@checked
+def commands(
+    seen: Annotated[Look, arguments.instance("crowdppl.data.look", "Look", "a result of crowdppl.data.look.look")],
+    file: str,
+) -> list[tuple[list[str], str]]:
     """Return the commands that work on a file, as words, each with what it does.
 
     Args:

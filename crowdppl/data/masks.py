@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crowdppl import arguments
+from crowdppl.arguments import OutputFile, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, FileError, OptionError, listed
 from crowdppl.files import atomic
@@ -63,7 +63,7 @@ class Masks:
         """Class that each rater gave to each pattern, ``(N, J)``."""
         return np.asarray(self.annotations.label.numpy().reshape(self.annotations.N, -1))
 
-    @arguments.checked(values=arguments.anything)
+    @checked
     def image(self, values: Any) -> Array:
         """Return an image with a value for each pattern, ``(N,)`` or ``(N, ...)``, such as the probability of a class.
 
@@ -77,8 +77,8 @@ class Masks:
             )
         return np.asarray(values[self.pattern])
 
-    @arguments.checked(image=arguments.anything, path=arguments.output_file)
-    def save(self, image: Any, path: str | Path) -> Path:
+    @checked
+    def save(self, image: Any, path: OutputFile) -> Path:
         """Write an image: ``.npy``, or ``.nii`` and ``.nii.gz`` at the place in space of the first mask.
 
         Raises:
@@ -106,7 +106,7 @@ class Masks:
         return path
 
 
-@arguments.checked(masks=arguments.anything, raters=arguments.anything)
+@checked
 def from_arrays(masks: Any, raters: Any = None) -> Masks:
     """Return segmentations given as arrays of one shape, whose elements are the numbers of classes.
 
@@ -139,7 +139,7 @@ def from_arrays(masks: Any, raters: Any = None) -> Masks:
     return _of_votes(arrays, names)
 
 
-@arguments.checked(patterns=arguments.anything, counts=arguments.anything, raters=arguments.anything)
+@checked
 def from_patterns(patterns: Any, counts: Any, raters: Any = None) -> Masks:
     """Return segmentations of which only patterns of votes and their numbers are known.
 
@@ -161,7 +161,7 @@ def from_patterns(patterns: Any, counts: Any, raters: Any = None) -> Masks:
     return replace(masks, annotations=replace(masks.annotations, multiplicity=torch.from_numpy(total)))
 
 
-@arguments.checked(paths=arguments.anything)
+@checked
 def read(paths: Any) -> Masks:
     """Read a mask of each rater from a file of its own, NIfTI or ``.npy``; the raters are named by the files.
 

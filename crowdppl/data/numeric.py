@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data import html
 from crowdppl.data.columns import ITEM_COLUMNS, item_column, reader_notes, three_columns
 from crowdppl.data.encoding import Repeats, check_names, repeated, sort_by_item
@@ -112,8 +113,8 @@ class NumericAnnotations:
         least = float(values.diff().min())
         return least if least > FINE * float(self.value.std()) else 0.0
 
-    @arguments.checked(device=arguments.place)
-    def to(self, device: str | torch.device | None = None) -> Self:
+    @checked
+    def to(self, device: Annotated[str | torch.device, arguments.place] | None = None) -> Self:
         """Return the same data on a device."""
         moved: dict[str, Any] = {} if device is None else {name: v.to(device) for name, v in self.tensors().items()}
         return replace(self, **moved) if moved else self
@@ -123,7 +124,7 @@ class NumericAnnotations:
         fields = ("item", "worker", "value", "truth", "features")
         return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
-    @arguments.checked(features=arguments.anything)
+    @checked
     def with_features(self, features: Any) -> Self:
         """Return the same annotations with features of the items, on which models let the true number depend.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from crowdppl import arguments
+from crowdppl.arguments import InputPath, PositiveInt, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.arrow import release_memory
@@ -20,25 +20,16 @@ __all__ = ["read", "to_annotations"]
 _RECORDS = arguments.instance("crowdppl.data.readers.records", "Records", "the result of a reader")
 
 
-@arguments.checked(
-    path=arguments.input_path,
-    format=arguments.text,
-    question=arguments.text,
-    skip=arguments.text,
-    several=arguments.text,
-    rejected=arguments.flag,
-    limit=arguments.whole(1),
-    options=arguments.anything,
-)
+@checked
 def read(
-    path: str | Path,
+    path: InputPath,
     format: str | None = None,
     *,
     question: str | None = None,
     skip: str = "missing",
     several: str = "refuse",
     rejected: bool = False,
-    limit: int = LIMIT,
+    limit: PositiveInt = LIMIT,
     **options: Any,
 ) -> Annotations:
     """Read annotations from a file in any format of :data:`crowdppl.data.readers.formats.FORMATS`.
@@ -77,12 +68,8 @@ def read(
     return data
 
 
-@arguments.checked(
-    records=_RECORDS,
-    source=arguments.text,
-    options=arguments.anything,
-)
-def to_annotations(records: Records, source: str, **options: Any) -> Annotations:
+@checked
+def to_annotations(records: Annotated[Records, _RECORDS], source: str, **options: Any) -> Annotations:
     """Return the annotations of a reader's records; options as in :meth:`Annotations.from_frame`.
 
     ``task``, ``worker`` and ``label`` may name any column of the file.

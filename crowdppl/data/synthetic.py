@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,16 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from crowdppl import arguments
+from crowdppl.arguments import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+    Share,
+    TwoOrMore,
+    checked,
+)
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 
@@ -67,16 +77,15 @@ THREE_ABILITIES = np.array(
 )
 
 
-@arguments.checked(
-    seed=arguments.seed,
-    workers=arguments.whole(1),
-    train=arguments.whole(1),
-    test=arguments.whole(0),
-    per_item=arguments.positive,
-    sigma=arguments.at_least_zero,
-)
+@checked
 def three_gaussians(
-    *, seed: int, workers: int, train: int = 2457, test: int = 819, per_item: float = 5.0, sigma: float = 0.4
+    *,
+    seed: Seed,
+    workers: PositiveInt,
+    train: PositiveInt = 2457,
+    test: NonNegativeInt = 819,
+    per_item: PositiveFloat = 5.0,
+    sigma: NonNegativeFloat = 0.4,
 ) -> Simulation:
     """Draw set-up 1 of Mena and Ñanculef (2019): three isotropic Gaussians, annotators of three abilities.
 
@@ -125,24 +134,16 @@ def _shares(name: str, value: Any) -> Any:
     return each(name, value)
 
 
-@arguments.checked(
-    truth=arguments.array("item", kind="whole"),
-    seed=arguments.seed,
-    workers=arguments.whole(1),
-    features=arguments.array("item", "feature"),
-    per_item=arguments.positive,
-    share=_shares,
-    confusion=arguments.array("group", "class", "class"),
-)
+@checked
 def four_abilities(
-    truth: npt.ArrayLike,
+    truth: Annotated[npt.ArrayLike, arguments.array("item", kind="whole")],
     *,
-    seed: int,
-    workers: int,
-    features: npt.ArrayLike | None = None,
-    per_item: float = 3.0,
-    share: Literal["printed", "program"] | Sequence[float] = "printed",
-    confusion: npt.ArrayLike | None = None,
+    seed: Seed,
+    workers: PositiveInt,
+    features: Annotated[npt.ArrayLike, arguments.array("item", "feature")] | None = None,
+    per_item: PositiveFloat = 3.0,
+    share: Annotated[Literal["printed", "program"] | Sequence[float], _shares] = "printed",
+    confusion: Annotated[npt.ArrayLike, arguments.array("group", "class", "class")] | None = None,
 ) -> Simulation:
     """Draw the crowd of set-up 2 of Mena and Ñanculef (2019) for items of known class: annotators of four abilities.
 
@@ -234,36 +235,22 @@ def _by_groups(
     return Annotations.from_arrays(item, worker, label, labels=labels, features=features, workers=names), group[names]
 
 
-@arguments.checked(
-    seed=arguments.seed,
-    items=arguments.whole(1),
-    workers=arguments.whole(1),
-    per_item=arguments.whole(1),
-    classes=arguments.whole(2),
-    common=arguments.share,
-    common_strength=arguments.share,
-    individual_strength=arguments.share,
-    asymmetric=arguments.flag,
-    dimensions=arguments.whole(1),
-    separation=arguments.number(),
-    embedding=arguments.whole(1),
-    test=arguments.whole(0),
-)
+@checked
 def common_and_individual(
     *,
-    seed: int,
-    items: int = 8_000,
-    workers: int = 30,
-    per_item: int = 3,
-    classes: int = 6,
-    common: float = 0.5,
-    common_strength: float = 0.4,
-    individual_strength: float = 0.7,
+    seed: Seed,
+    items: PositiveInt = 8_000,
+    workers: PositiveInt = 30,
+    per_item: PositiveInt = 3,
+    classes: TwoOrMore = 6,
+    common: Share = 0.5,
+    common_strength: Share = 0.4,
+    individual_strength: Share = 0.7,
     asymmetric: bool = False,
-    dimensions: int = 10,
-    separation: float = 1.5,
-    embedding: int = 20,
-    test: int = 1_000,
+    dimensions: PositiveInt = 10,
+    separation: Annotated[float, arguments.number()] = 1.5,
+    embedding: PositiveInt = 20,
+    test: NonNegativeInt = 1_000,
 ) -> Simulation:
     """Draw the synthetic set of Chu, Ma and Wang (2021): confusion that is common to all annotators and confusion of their own.
 
@@ -338,21 +325,14 @@ def common_and_individual(
     )
 
 
-@arguments.checked(
-    seed=arguments.seed,
-    train=arguments.whole(1),
-    test=arguments.whole(0),
-    sensitivity=arguments.several(arguments.share),
-    specificity=arguments.several(arguments.share),
-    labels=arguments.choice(*get_args(Structure)),
-)
+@checked
 def two_gaussians(
     *,
-    seed: int,
-    train: int = 1000,
-    test: int = 1000,
-    sensitivity: tuple[float, ...] = (0.8, 0.6, 0.6, 0.7, 0.6),
-    specificity: tuple[float, ...] = (0.6, 0.7, 0.6, 0.7, 0.7),
+    seed: Seed,
+    train: PositiveInt = 1000,
+    test: NonNegativeInt = 1000,
+    sensitivity: Annotated[tuple[float, ...], arguments.several(arguments.share)] = (0.8, 0.6, 0.6, 0.7, 0.6),
+    specificity: Annotated[tuple[float, ...], arguments.several(arguments.share)] = (0.6, 0.7, 0.6, 0.7, 0.7),
     labels: Structure = "structural",
 ) -> Simulation:
     """Draw the two-Gaussian set of the data-difficulty paper (Xu, Zhang, Zhang and Zhang), in which all experts label all items.
@@ -412,8 +392,8 @@ def two_gaussians(
 EASY_AND_HARD = np.array([[0.95, 0.95], [0.58, 0.85]])
 
 
-@arguments.checked(seed=arguments.seed, items=arguments.whole(1))
-def easy_and_hard(*, seed: int, items: int = 600) -> Simulation:
+@checked
+def easy_and_hard(*, seed: Seed, items: PositiveInt = 600) -> Simulation:
     """Draw easy and hard items, labelled by weak and by strong workers: the least in which difficulty matters.
 
     Items have two features. The class is 1 where the first is positive, and the item is hard where the second is. Six of 20
@@ -457,16 +437,15 @@ def _draw(rng: np.random.Generator, rows: Array) -> Array:
     return (rng.random((len(rows), 1)) > rows.cumsum(-1)[:, :-1]).sum(-1)
 
 
-@arguments.checked(
-    seed=arguments.seed,
-    items=arguments.whole(1),
-    workers=arguments.whole(1),
-    per_item=arguments.whole(1),
-    classes=arguments.whole(2),
-    copies=arguments.share,
-)
+@checked
 def correlated_crowd(
-    *, seed: int, items: int = 400, workers: int = 30, per_item: int = 10, classes: int = 2, copies: float = 0.3
+    *,
+    seed: Seed,
+    items: PositiveInt = 400,
+    workers: PositiveInt = 30,
+    per_item: PositiveInt = 10,
+    classes: TwoOrMore = 2,
+    copies: Share = 0.3,
 ) -> Simulation:
     """Draw a crowd with correlated errors, which violates the independence assumption of most models.
 

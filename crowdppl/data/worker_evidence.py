@@ -8,7 +8,7 @@ worker is then free to explain all disagreement by some workers, and all items b
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.diagnostics import names_score
 
@@ -36,7 +37,7 @@ CHOOSES = 3.0
 _CODES = arguments.array("annotation", kind="whole")
 
 
-@arguments.checked(data=arguments.annotation_data)
+@checked
 def why_not_apart(data: Annotations) -> str | None:
     """Return the reason, in words, for which labels cannot tell workers apart; ``None`` where they can.
 
@@ -112,8 +113,13 @@ def only_class(worker: Tensor, label: Tensor, J: int) -> Tensor:
     return torch.where(low == high, high, -1)
 
 
-@arguments.checked(item=_CODES, worker=_CODES, label=_CODES, sizes=arguments.several(arguments.whole(1), 3))
-def abstaining(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> npt.NDArray[np.bool_]:
+@checked
+def abstaining(
+    item: Annotated[Array, _CODES],
+    worker: Annotated[Array, _CODES],
+    label: Annotated[Array, _CODES],
+    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
+) -> npt.NDArray[np.bool_]:
     """Tell which workers give one class and abstain on others, ``(J,)``, as labelling functions do.
 
     These are the workers of :func:`one_sided` where most annotations are theirs. Where they are not, those among them to whose

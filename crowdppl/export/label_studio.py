@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import InputPath, OutputFile, checked
 from crowdppl.data.readers.label_studio import CHOICES, annotations_of, is_label_studio, results_of
 from crowdppl.data.readers.records import Choices, choose
 from crowdppl.data.readers.rows import items_of
@@ -32,13 +32,8 @@ VALUES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    source=arguments.input_path,
-    path=arguments.output_file,
-    question=arguments.text,
-)
-def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, question: str | None = None) -> Path:
+@checked
+def predictions(posterior: Posterior, source: InputPath, path: OutputFile, *, question: str | None = None) -> Path:
     """Write the consensus labels as predictions of the tasks of a project, a JSON file that Label Studio imports.
 
     Each task has its ``data``, and one prediction with the label, its probability as ``score``, and the model. Annotations are

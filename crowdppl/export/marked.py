@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crowdppl import arguments
+from crowdppl.arguments import InputPath, OutputFile, checked
 from crowdppl.data.readers import label_studio as studio
 from crowdppl.data.readers import tools
 from crowdppl.data.readers.rows import items_of
@@ -21,8 +21,8 @@ from crowdppl.posterior.posterior import Posterior
 Scored = tuple[Span, float]
 
 
-@arguments.checked(posterior=arguments.posterior, source=arguments.input_path, path=arguments.output_file)
-def span_predictions(posterior: Posterior, source: str | Path, path: str | Path) -> Path:
+@checked
+def span_predictions(posterior: Posterior, source: InputPath, path: OutputFile) -> Path:
     """Write the spans of a result in the format of the file that it was made from, atomically; each text once.
 
     Label Studio: the tasks, each with a prediction whose regions have a ``score``. doccano: JSON Lines with ``label``, a list of

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, OutputFile, checked
 from crowdppl.data.readers.spreadsheets import protected, protected_values
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.export import delimited
@@ -41,7 +43,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def truth(posterior: Posterior) -> pd.DataFrame:
     """Consensus labels: ``task``, ``label``, ``probability``, ``annotations``, ``known`` (whether the true label was given).
 
@@ -55,14 +57,14 @@ def truth(posterior: Posterior) -> pd.DataFrame:
     return table
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def soft(posterior: Posterior) -> pd.DataFrame:
     """Soft labels: ``task``, and ``p_<class>`` for every class."""
     table = posterior.truth()
     return table[[posterior.item_column, *probability_columns(posterior.labels)]]
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def weights(posterior: Posterior) -> pd.DataFrame:
     """Weights for training: ``task``, ``label``, ``weight``, a row for each class that an item may have.
 
@@ -83,25 +85,25 @@ def weights(posterior: Posterior) -> pd.DataFrame:
     )
 
 
-@arguments.checked(posterior=arguments.posterior, level=arguments.level)
-def workers(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
+@checked
+def workers(posterior: Posterior, level: Level | None = None) -> pd.DataFrame:
     """The table of workers, see :meth:`Posterior.workers`."""
     return posterior.workers(level=level)
 
 
-@arguments.checked(posterior=arguments.posterior, level=arguments.level)
-def confusion(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
+@checked
+def confusion(posterior: Posterior, level: Level | None = None) -> pd.DataFrame:
     """Confusion matrices of all workers, a row for each cell, see :meth:`Posterior.confusion`."""
     return posterior.confusion(level=level)
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def spans(posterior: Posterior) -> pd.DataFrame:
     """Spans of sequences with their probabilities, see :meth:`Posterior.spans`."""
     return posterior.spans()
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def sets(posterior: Posterior) -> pd.DataFrame:
     """Sets of labels with their probabilities, see :meth:`Posterior.sets`."""
     return posterior.sets()
@@ -118,15 +120,14 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 PARTS: dict[str, Callable[[Posterior], pd.DataFrame]] = {"spans": spans, "sets": sets}
 
 
-@arguments.checked(
-    posterior=arguments.any_posterior,
-    what=arguments.text,
-    path=arguments.output_file,
-    level=arguments.level,
-    raw=arguments.flag,
-)
+@checked
 def to_file(
-    posterior: Posterior, what: str, path: str | Path, *, level: float | None = None, raw: bool = False
+    posterior: Annotated[Posterior, arguments.any_posterior],
+    what: str,
+    path: OutputFile,
+    *,
+    level: Level | None = None,
+    raw: bool = False,
 ) -> Path:
     """Write a table of a result to a file, atomically.
 
@@ -163,8 +164,8 @@ def _written(table: pd.DataFrame, path: Path, raw: bool) -> Path:
     return path
 
 
-@arguments.checked(table=arguments.frame, path=arguments.output_file, raw=arguments.flag)
-def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
+@checked
+def write(table: pd.DataFrame, path: Annotated[Path, arguments.output_file], *, raw: bool = False) -> None:
     """Write a table in the format of the path's suffix; see :func:`to_file`."""
     with atomic(path) as temporary:
         if path.suffix == ".parquet":
@@ -179,7 +180,7 @@ def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
             delimited.write(table if raw else neutral(table), temporary)
 
 
-@arguments.checked(table=arguments.frame)
+@checked
 def neutral(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with a leading quote in every cell and column name that a spreadsheet would run as a formula.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import InputPath, OutputFile, checked
 from crowdppl.data.readers.formats import read
 from crowdppl.data.sequences import TOKEN, Tags, follows
 from crowdppl.errors import DataError
@@ -17,8 +18,13 @@ from crowdppl.files import atomic
 from crowdppl.posterior.posterior import Posterior
 
 
-@arguments.checked(posterior=arguments.posterior, path=arguments.output_file, words=arguments.by_item)
-def conll(posterior: Posterior, path: str | Path, *, words: Mapping[Any, str] | pd.Series[Any] | None = None) -> Path:
+@checked
+def conll(
+    posterior: Posterior,
+    path: OutputFile,
+    *,
+    words: Annotated[Mapping[Any, str] | pd.Series[Any], arguments.by_item] | None = None,
+) -> Path:
     """Write the label of each token and its probability, apart by tabs, atomically.
 
     In BIO form every span begins with ``B``. Sequences are in their order, with a blank line between them.
@@ -57,8 +63,8 @@ def conll(posterior: Posterior, path: str | Path, *, words: Mapping[Any, str] | 
     return path
 
 
-@arguments.checked(source=arguments.input_path)
-def words_of(source: str | Path) -> dict[str, str]:
+@checked
+def words_of(source: InputPath) -> dict[str, str]:
     """Return the words of a file of tokens in CoNLL's columns by token.
 
     Raises:

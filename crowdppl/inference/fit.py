@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from crowdppl import arguments
-from crowdppl.arguments import checked
+from crowdppl.arguments import Column, Device, Folder, NonNegativeFloat, Seed, checked
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.copies import copied_answers, one_of_each
@@ -84,32 +84,23 @@ FEW_DRAWS = 19
 
 
 @with_options
-@checked(
-    method=require_engine,
-    seed=arguments.seed,
-    device=arguments.device,
-    progress=arguments.progress,
-    independent=arguments.flag,
-    copies=arguments.choice("one", "all"),
-    checkpoint=arguments.folder,
-    every=arguments.at_least_zero,
-)
+@checked
 def fit(
     data: Annotations | pd.DataFrame | Any,
     model: str | AnnotationModel | LinearGaussian | None = None,
     *,
-    method: str | Engine | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
-    progress: bool | ProgressCallback = False,
+    method: Annotated[str | Engine, require_engine] | None = None,
+    seed: Seed = 0,
+    device: Device | None = None,
+    progress: Annotated[bool | ProgressCallback, arguments.progress] = False,
     independent: bool = False,
-    rho: float | tuple[float, float] | None = None,
+    rho: Annotated[float | tuple[float, float], arguments.anything] | None = None,
     copies: Literal["one", "all"] | None = None,
-    checkpoint: str | Path | None = None,
-    every: float = EVERY,
-    task: str | None = None,
-    worker: str | None = None,
-    label: str | None = None,
+    checkpoint: Folder | None = None,
+    every: NonNegativeFloat = EVERY,
+    task: Column | None = None,
+    worker: Column | None = None,
+    label: Column | None = None,
     truth: Truth = None,
     **options: Any,
 ) -> Posterior:

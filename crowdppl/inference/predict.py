@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.covariates import Named, order_of, recipe_of
 from crowdppl.data.numeric import NumericAnnotations
@@ -37,20 +38,14 @@ from crowdppl.posterior.workers import other_rates
 DRAWS = 100
 
 
-@arguments.checked(
-    posterior=arguments.any_posterior,
-    items=arguments.anything,
-    model=arguments.model,
-    level=arguments.level,
-    seed=arguments.seed,
-)
+@checked
 def predict(
     posterior: Posterior | NumericPosterior,
     items: Annotations | NumericAnnotations | Any,
     *,
     model: AnnotationModel | None = None,
-    level: float | None = None,
-    seed: int = 0,
+    level: Level | None = None,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Predict the class of new items from their features; or their number, from features, labels or both.
 
@@ -92,9 +87,9 @@ def predict(
     return truth_table(design.items, posterior.labels, (total / count).numpy(), posterior.item_column)
 
 
-@arguments.checked(posterior=arguments.posterior, design=arguments.anything, model=arguments.model, seed=arguments.seed)
+@checked
 def predict_correct(
-    posterior: Posterior, design: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
+    posterior: Posterior, design: Annotations | Any, *, model: AnnotationModel | None = None, seed: Seed = 0
 ) -> pd.DataFrame:
     """Predict how likely each worker is right on each item, seen or not: the number that decides whom to ask.
 
@@ -133,20 +128,14 @@ def predict_correct(
     )
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    data=arguments.anything,
-    level=arguments.level,
-    model=arguments.model,
-    seed=arguments.seed,
-)
+@checked
 def predict_workers(
     posterior: Posterior,
-    data: Annotations,
+    data: Annotated[Annotations, arguments.anything],
     *,
-    level: float | None = None,
+    level: Level | None = None,
     model: AnnotationModel | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Say how good other workers are, from what they did or from their features, without fitting again.
 

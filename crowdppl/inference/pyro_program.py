@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyro
@@ -19,6 +19,7 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed
@@ -42,20 +43,14 @@ Labels = Literal["factor", "site"]
 INTERVAL_METHOD = "draws of the parameters that the caller brought"
 
 
-@arguments.checked(
-    model=arguments.anything,  # by the catalogue
-    data=arguments.any_data,
-    truth=arguments.choice("enumerated", "marginal"),
-    labels=arguments.choice("factor", "site"),
-    seed=arguments.seed,
-)
+@checked
 def pyro_program(
     model: str | AnnotationModel,
-    data: Annotations,
+    data: Annotated[Annotations, arguments.any_data],
     *,
     truth: Truth = "enumerated",
     labels: Labels = "factor",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> PyroProgram:
     """Return a model and its data as a Pyro program.
 

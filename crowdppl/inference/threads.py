@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.isolation.threads import set_limit
 
 # More than this is a mistake: no machine has as many cores, and a thread takes memory of its own.
 MOST = 4096
 
 
-@arguments.checked(threads=arguments.whole(1, MOST))
-def set_threads(threads: int | None) -> None:
+@checked
+def set_threads(threads: Annotated[int, arguments.whole(1, MOST)] | None) -> None:
     """Set how many threads computations of this process use, at most.
 
     The number holds for everything: operations of torch (also those of other code in this process, as after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import Seed, checked
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.covariates import COUNTED, Design, order_of
@@ -43,22 +44,14 @@ TIMINGS = ("timestamp", "seconds")
 SWEEPS = 2
 
 
-@arguments.checked(
-    posterior=arguments.any_posterior,
-    more=arguments.anything,
-    data=arguments.any_data,
-    model=arguments.model,
-    seed=arguments.seed,
-    repeats=arguments.choice("keep", "last", "refuse"),
-    options=arguments.anything,
-)
+@checked
 def update(
-    posterior: Posterior,
+    posterior: Annotated[Posterior, arguments.any_posterior],
     more: Annotations | pd.DataFrame | Any,
     *,
     data: Annotations | NumericAnnotations | None = None,
     model: AnnotationModel | None = None,
-    seed: int | None = None,
+    seed: Seed | None = None,
     repeats: Repeats | None = None,
     **options: Any,
 ) -> Posterior:
@@ -188,7 +181,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     return bound.by_class(r, theta, batch)
 
 
-@arguments.checked(before=arguments.annotation_data)
+@checked
 def as_criteria(before: Annotations) -> dict[str, Any]:
     """Return arguments of :meth:`Annotations.from_frame`, by which further grades are by criteria where the earlier ones are."""
     if before.criteria is None:
@@ -272,9 +265,7 @@ def _respelled(more: Annotations, classes: npt.NDArray[Any]) -> Annotations:
     )
 
 
-@arguments.checked(
-    before=arguments.annotation_data, more=arguments.annotation_data, repeats=arguments.choice("keep", "last", "refuse")
-)
+@checked
 def joined(before: Annotations, more: Annotations, repeats: Repeats | None = None) -> Annotations:
     """Return two sets of annotations as one: items and workers of the first, in their order, then the new ones.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import false_discovery_control, ttest_1samp, wilcoxon
 
 from crowdppl import arguments
+from crowdppl.arguments import Probability, checked
 from crowdppl.errors import DataError
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.verdicts import Verdicts
@@ -20,13 +21,14 @@ NORMAL, FEWEST = 30, 5
 EMPTY = pd.DataFrame(columns=["judge", "annotators", "items", "winning_rate", "advantage", "passes"])
 
 
-@arguments.checked(
-    verdicts=arguments.anything,
-    human=arguments.anything,
-    epsilon=arguments.number(at_least=0, below=1),
-    q=arguments.probability,
-)
-def alternative_annotators(verdicts: Any, human: Any, *, epsilon: float = 0.2, q: float = 0.05) -> pd.DataFrame:
+@checked
+def alternative_annotators(
+    verdicts: Any,
+    human: Any,
+    *,
+    epsilon: Annotated[float, arguments.number(at_least=0, below=1)] = 0.2,
+    q: Probability = 0.05,
+) -> pd.DataFrame:
     """Test whether each judge may take the place of a person (Calderon, Reichart and Dror 2025, the alternative annotator test).
 
     Each person in turn is left out. On the items that the person and others labelled, the judge wins where it agrees with the

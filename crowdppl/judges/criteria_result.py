@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
 from crowdppl import arguments
-from crowdppl.arguments import checked
+from crowdppl.arguments import Identifier, PositiveFloat, PositiveInt, checked
 from crowdppl.data import html
 from crowdppl.errors import DataError, OptionError, listed
 from crowdppl.judges import views
 from crowdppl.judges.fit import fit
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.system_table import Target
 from crowdppl.judges.verdicts import Verdicts
 
 
@@ -52,13 +53,13 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
         """What cannot be known from these data, by criterion, in sentences."""
         return tuple(f"{name}: {sentence}" for name, result in self.items() for sentence in result.statements)
 
-    @checked(target=arguments.choice("items", "population"))
-    def systems(self, target: str = "items") -> pd.DataFrame:
+    @checked
+    def systems(self, target: Target = "items") -> pd.DataFrame:
         """Return :meth:`JudgesResult.systems` of each criterion."""
         return self._table(lambda result: result.systems(target))
 
-    @checked(target=arguments.choice("items", "population"))
-    def comparisons(self, target: str = "items") -> pd.DataFrame:
+    @checked
+    def comparisons(self, target: Target = "items") -> pd.DataFrame:
         """Return :meth:`JudgesResult.comparisons` of each criterion."""
         return self._table(lambda result: result.comparisons(target))
 
@@ -74,11 +75,13 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
         """Return :meth:`JudgesResult.people` of each criterion that people labelled."""
         return self._table(JudgesResult.people)
 
-    @checked(
-        k=arguments.one_of(arguments.several(arguments.whole(1)), arguments.whole(1)),
-        target=arguments.choice("items", "population"),
-    )
-    def pass_at(self, k: int | Sequence[int] | None = None, target: str = "items") -> pd.DataFrame:
+    @checked
+    def pass_at(
+        self,
+        k: Annotated[int | Sequence[int], arguments.one_of(arguments.several(arguments.whole(1)), arguments.whole(1))]
+        | None = None,
+        target: Target = "items",
+    ) -> pd.DataFrame:
         """Return :meth:`JudgesResult.pass_at` of each criterion."""
         return self._table(lambda result: result.pass_at(k, target))
 
@@ -86,13 +89,13 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
         """Return :meth:`JudgesResult.items` of each criterion: the most probable label of each item."""
         return self._table(JudgesResult.items)
 
-    @checked(n=arguments.whole(1))
-    def next(self, n: int = 10) -> pd.DataFrame:
+    @checked
+    def next(self, n: PositiveInt = 10) -> pd.DataFrame:
         """Return :meth:`JudgesResult.next` of each criterion: the ``n`` items of each that people should label next."""
         return self._table(lambda result: result.next(n))
 
-    @checked(width=arguments.number(above=0))
-    def labels_needed(self, width: float) -> pd.DataFrame:
+    @checked
+    def labels_needed(self, width: PositiveFloat) -> pd.DataFrame:
         """Return :meth:`JudgesResult.labels_needed` of each criterion."""
         return self._table(lambda result: result.labels_needed(width))
 
@@ -108,23 +111,18 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
         return pd.concat(list(tables.values()), ignore_index=True)
 
 
-@checked(
-    verdicts=arguments.anything,
-    human=arguments.anything,
-    criterion=arguments.identifier,
-    positive=arguments.anything,
-    human_error=arguments.one_of(arguments.number(at_least=0, below=1), arguments.mapping),
-    map=arguments.mapping,
-    options=arguments.anything,
-)
+@checked
 def fit_criteria(
     verdicts: Any,
     human: Any = None,
     *,
-    criterion: Any = None,
+    criterion: Identifier = None,
     positive: Any = None,
-    human_error: float | Mapping[Any, float] | None = None,
-    map: Mapping[Any, Any] | None = None,
+    human_error: Annotated[
+        float | Mapping[Any, float], arguments.one_of(arguments.number(at_least=0, below=1), arguments.mapping)
+    ]
+    | None = None,
+    map: Annotated[Mapping[Any, Any], arguments.mapping] | None = None,
     **options: Any,
 ) -> CriteriaResult:
     """Fit the verdicts on several criteria, such as helpful and safe, each with true labels of its own.

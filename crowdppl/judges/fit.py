@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
-from crowdppl.arguments import checked
+from crowdppl.arguments import Level, Seed, checked
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.judges import human_likelihood, pairwise, passing
 from crowdppl.judges import people as of_people
@@ -29,27 +29,20 @@ DRAWS = 200
 MOST = 2000
 
 
-@checked(
-    verdicts=arguments.anything,
-    human=arguments.anything,
-    seed=arguments.whole(0, arguments.LARGEST_SEED),
-    level=arguments.level,
-    positive=arguments.anything,
-    human_error=arguments.one_of(arguments.number(at_least=0, below=1), arguments.mapping),
-    map=arguments.mapping,
-    num_samples=arguments.whole(50),
-    options=arguments.anything,
-)
+@checked
 def fit(
     verdicts: Any,
     human: Any = None,
     *,
-    seed: int = 0,
-    level: float = 0.95,
+    seed: Seed = 0,
+    level: Level = 0.95,
     positive: Any = None,
-    human_error: float | Mapping[Any, float] | None = None,
-    map: Mapping[Any, Any] | None = None,
-    num_samples: int = 1000,
+    human_error: Annotated[
+        float | Mapping[Any, float], arguments.one_of(arguments.number(at_least=0, below=1), arguments.mapping)
+    ]
+    | None = None,
+    map: Annotated[Mapping[Any, Any], arguments.mapping] | None = None,
+    num_samples: Annotated[int, arguments.whole(50)] = 1000,
     **options: Any,
 ) -> JudgesResult:
     """Learn from human labels what the verdicts of judges are worth, and correct the scores of systems.

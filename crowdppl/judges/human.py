@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Identifier, checked
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import Coded, rows_text
 from crowdppl.data.questions import CRITERIA, named
@@ -80,34 +80,21 @@ class HumanLabels:
     answer: Codes = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    @arguments.checked(
-        data=arguments.anything,
-        item=arguments.identifier,
-        verdict=arguments.identifier,
-        system=arguments.identifier,
-        opponent=arguments.identifier,
-        annotator=arguments.identifier,
-        probability=arguments.identifier,
-        stratum=arguments.identifier,
-        stratum_size=arguments.identifier,
-        answer=arguments.identifier,
-        criterion=arguments.identifier,
-        source=arguments.text,
-    )
+    @checked
     def from_frame(
         cls,
         data: Any,
         *,
-        item: Any = None,
-        verdict: Any = None,
-        system: Any = None,
-        opponent: Any = None,
-        annotator: Any = None,
-        probability: Any = None,
-        stratum: Any = None,
-        stratum_size: Any = None,
-        answer: Any = None,
-        criterion: Any = None,
+        item: Identifier = None,
+        verdict: Identifier = None,
+        system: Identifier = None,
+        opponent: Identifier = None,
+        annotator: Identifier = None,
+        probability: Identifier = None,
+        stratum: Identifier = None,
+        stratum_size: Identifier = None,
+        answer: Identifier = None,
+        criterion: Identifier = None,
         source: str = "the human labels",
     ) -> Self:
         """Return the labels of a table with a row for each label, or of a mapping or Series from item to label.
@@ -221,11 +208,9 @@ class HumanLabels:
         )
 
     @classmethod
-    @arguments.checked(
-        data=arguments.anything, criterion=arguments.identifier, source=arguments.text, options=arguments.anything
-    )
+    @checked
     def by_criterion(
-        cls, data: Any, criterion: Any = None, *, source: str = "the human labels", **options: Any
+        cls, data: Any, criterion: Identifier = None, *, source: str = "the human labels", **options: Any
     ) -> dict[Any, Self]:
         """Return the labels on each criterion of a table, for :func:`crowdppl.judges.fit_criteria`.
 
@@ -256,7 +241,7 @@ class HumanLabels:
     def __repr__(self) -> str:
         return f"HumanLabels({len(self):,} labels of {len(np.unique(self.item)):,} items, {len(self.labels):,} classes)"
 
-    @arguments.checked(verdicts=arguments.instance("crowdppl.judges.verdicts", "Verdicts", "crowdppl.judges.Verdicts"))
+    @checked
     def align(self, verdicts: Verdicts) -> tuple[Verdicts, Self]:
         """Return verdicts and labels with the same codes of items and labels.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from crowdppl import arguments
-from crowdppl.arguments import checked
+from crowdppl.arguments import InputPath, OutputFile, PositiveFloat, PositiveInt, Probability, checked
 from crowdppl.data.identifiers import class_columns
 from crowdppl.judges import (
     alternative,
@@ -28,6 +29,7 @@ from crowdppl.judges import people as of_people
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.statements import statements
+from crowdppl.judges.system_table import Target
 from crowdppl.posterior import io
 
 
@@ -60,8 +62,8 @@ class JudgesResult(TruthDraws):
         """The result as an ``xarray.DataTree`` for ArviZ: see :func:`crowdppl.judges.datatree.tree_of`."""
         return datatree.tree_of(self)
 
-    @checked(path=arguments.output_file)
-    def save(self, path: str | Path) -> Path:
+    @checked
+    def save(self, path: OutputFile) -> Path:
         """Write the result to one NetCDF file, which :func:`crowdppl.judges.load` reads.
 
         Raises:
@@ -100,8 +102,10 @@ class JudgesResult(TruthDraws):
         """Return whether judges have changed between versions and over time: see :func:`crowdppl.judges.drift.drift`."""
         return self._drift.copy()
 
-    @checked(epsilon=arguments.number(at_least=0, below=1), q=arguments.probability)
-    def alternative_annotators(self, *, epsilon: float = 0.2, q: float = 0.05) -> pd.DataFrame:
+    @checked
+    def alternative_annotators(
+        self, *, epsilon: Annotated[float, arguments.number(at_least=0, below=1)] = 0.2, q: Probability = 0.05
+    ) -> pd.DataFrame:
         """Test whether judges may take the place of a person: see :func:`crowdppl.judges.alternative_annotators`.
 
         Args:
@@ -123,8 +127,8 @@ class JudgesResult(TruthDraws):
         """Return how often each person who labelled items is wrong: see :func:`crowdppl.judges.people.people`."""
         return of_people.people(self)
 
-    @checked(target=arguments.choice("items", "population"))
-    def systems(self, target: str = "items") -> pd.DataFrame:
+    @checked
+    def systems(self, target: Target = "items") -> pd.DataFrame:
         """Return the uncorrected and the corrected rate of each system: see :func:`crowdppl.judges.system_table.systems`.
 
         Args:
@@ -132,16 +136,18 @@ class JudgesResult(TruthDraws):
         """
         return system_table.systems(self, target)
 
-    @checked(target=arguments.choice("items", "population"))
-    def comparisons(self, target: str = "items") -> pd.DataFrame:
+    @checked
+    def comparisons(self, target: Target = "items") -> pd.DataFrame:
         """Return the difference of each pair of systems: see :func:`crowdppl.judges.system_table.comparisons`."""
         return system_table.comparisons(self, target)
 
-    @checked(
-        k=arguments.one_of(arguments.whole(1), arguments.several(arguments.whole(1))),
-        target=arguments.choice("items", "population"),
-    )
-    def pass_at(self, k: int | Sequence[int] | None = None, target: str = "items") -> pd.DataFrame:
+    @checked
+    def pass_at(
+        self,
+        k: Annotated[int | Sequence[int], arguments.one_of(arguments.whole(1), arguments.several(arguments.whole(1)))]
+        | None = None,
+        target: Target = "items",
+    ) -> pd.DataFrame:
         """Return whether one, or all, of ``k`` answers of a system to a question pass, and what the judges' pick is worth.
 
         See :func:`crowdppl.judges.several_answers.pass_at`.
@@ -160,13 +166,13 @@ class JudgesResult(TruthDraws):
         """Return the effective number of judges, the correlation of their errors, and what each adds."""
         return panel_table.panel(self)
 
-    @checked(n=arguments.whole(1))
-    def next(self, n: int = 10) -> pd.DataFrame:
+    @checked
+    def next(self, n: PositiveInt = 10) -> pd.DataFrame:
         """Return the ``n`` items that people should label next: see :func:`crowdppl.judges.selection.choose`."""
         return selection.choose(self, n)
 
-    @checked(width=arguments.number(above=0))
-    def labels_needed(self, width: float) -> pd.DataFrame:
+    @checked
+    def labels_needed(self, width: PositiveFloat) -> pd.DataFrame:
         """Return how many more human labels bring the intervals of all systems to a width.
 
         See :func:`crowdppl.judges.selection.needed`.
@@ -174,8 +180,8 @@ class JudgesResult(TruthDraws):
         return selection.needed(self, width)
 
 
-@checked(path=arguments.input_path)
-def load(path: str | Path) -> JudgesResult:
+@checked
+def load(path: InputPath) -> JudgesResult:
     """Read a result that :meth:`JudgesResult.save` has written.
 
     Raises:

@@ -29,7 +29,7 @@ from scipy.special import betaln, comb, expit, logit
 
 from crowdppl.errors import DataError
 from crowdppl.judges.draws import TruthDraws
-from crowdppl.judges.system_table import question_weights
+from crowdppl.judges.system_table import Target, question_weights
 
 Array = npt.NDArray[Any]
 CONCENTRATIONS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0])
@@ -37,7 +37,7 @@ CONCENTRATIONS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0])
 DRAWS, SWEEPS, OPEN = 500, 15, 1e-6
 
 
-def pass_at(draws: TruthDraws, k: Iterable[int] | None, target: str) -> pd.DataFrame:
+def pass_at(draws: TruthDraws, k: Iterable[int] | None, target: Target) -> pd.DataFrame:
     """Return a row for each system and ``k``, the number of answers to a question.
 
     Columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,26 +11,26 @@ import pandas as pd
 from scipy.special import ndtri
 
 from crowdppl import arguments
-from crowdppl.arguments import checked
+from crowdppl.arguments import NonNegativeFloat, PositiveInt, Seed, Share, checked
 from crowdppl.errors import OptionError
 
 
-@checked(
-    accuracy=arguments.several(arguments.between(0, 1, 0.8)),
-    family=arguments.a_list,
-    correlation=arguments.number(at_least=0, below=1),
-    rates=arguments.several(arguments.between(0, 1, 0.7)),
-    items=arguments.whole(1),
-    seed=arguments.whole(0, arguments.LARGEST_SEED),
-)
+@checked
 def simulate(
     *,
-    accuracy: Sequence[float] = (0.8, 0.8, 0.8, 0.78, 0.78, 0.88),
-    family: Sequence[str] = ("a", "a", "a", "b", "b", "c"),
-    correlation: float = 0.5,
-    rates: Sequence[float] = (0.8, 0.65, 0.5),
-    items: int = 200,
-    seed: int = 0,
+    accuracy: Annotated[Sequence[float], arguments.several(arguments.between(0, 1, 0.8))] = (
+        0.8,
+        0.8,
+        0.8,
+        0.78,
+        0.78,
+        0.88,
+    ),
+    family: Annotated[Sequence[str], arguments.a_list] = ("a", "a", "a", "b", "b", "c"),
+    correlation: Annotated[float, arguments.number(at_least=0, below=1)] = 0.5,
+    rates: Annotated[Sequence[float], arguments.several(arguments.between(0, 1, 0.7))] = (0.8, 0.65, 0.5),
+    items: PositiveInt = 200,
+    seed: Seed = 0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Simulate verdicts ``pass`` and ``fail`` on the answers of systems, and the true labels.
 
@@ -71,26 +71,23 @@ def simulate(
     return pd.DataFrame(verdicts), pd.DataFrame({"item": item, "verdict": text[truth.astype(int)]})
 
 
-@checked(
-    accuracy=arguments.several(arguments.between(0, 1, 0.8)),
-    family=arguments.a_list,
-    correlation=arguments.number(at_least=0, below=1),
-    strength=arguments.several(arguments.number(), at_least=2),
-    ties=arguments.number(at_least=0),
-    position=arguments.number(at_least=0, at_most=1),
-    items=arguments.whole(1),
-    seed=arguments.whole(0, arguments.LARGEST_SEED),
-)
+@checked
 def simulate_pairs(
     *,
-    accuracy: Sequence[float] = (0.75, 0.75, 0.7, 0.8),
-    family: Sequence[str] = ("a", "a", "b", "c"),
-    correlation: float = 0.5,
-    strength: Sequence[float] = (1.0, 0.4, 0.0, -0.5, -0.9),
-    ties: float = 0.4,
-    position: float = 0.1,
-    items: int = 300,
-    seed: int = 0,
+    accuracy: Annotated[Sequence[float], arguments.several(arguments.between(0, 1, 0.8))] = (0.75, 0.75, 0.7, 0.8),
+    family: Annotated[Sequence[str], arguments.a_list] = ("a", "a", "b", "c"),
+    correlation: Annotated[float, arguments.number(at_least=0, below=1)] = 0.5,
+    strength: Annotated[Sequence[float], arguments.several(arguments.number(), at_least=2)] = (
+        1.0,
+        0.4,
+        0.0,
+        -0.5,
+        -0.9,
+    ),
+    ties: NonNegativeFloat = 0.4,
+    position: Share = 0.1,
+    items: PositiveInt = 300,
+    seed: Seed = 0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Simulate verdicts ``first``, ``second`` and ``tie`` on pairs of answers of two systems, and the true labels.
 

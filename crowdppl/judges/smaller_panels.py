@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
-from crowdppl.arguments import checked
+from crowdppl.arguments import PositiveFloat, checked
 from crowdppl.judges.fit import refit
 from crowdppl.judges.judge_table import weights
 from crowdppl.judges.result import JudgesResult
@@ -17,11 +16,11 @@ from crowdppl.judges.verdicts import Verdicts
 DRAWS = 500
 
 
-@checked(
-    result=arguments.instance("crowdppl.judges.result", "JudgesResult", "crowdppl.judges.fit(...)"),
-    width=arguments.number(above=0),
-)
-def smaller_panels(result: JudgesResult, width: float) -> pd.DataFrame:
+@checked
+def smaller_panels(
+    result: JudgesResult,
+    width: PositiveFloat,
+) -> pd.DataFrame:
     """Return smaller and smaller panels, each without the judge that was worth least for its cost, and their intervals.
 
     Each panel is fitted anew to the same human labels. The judge that is left out next is the one whose weight beside the other

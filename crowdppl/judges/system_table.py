@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,12 @@ from crowdppl.judges import pairwise
 from crowdppl.judges.draws import TruthDraws
 
 Array = npt.NDArray[Any]
+Target = Literal["items", "population"]
 # Clusters of questions at least, from which their variance is learned; and the least weight, where all of a system are small.
 FEWEST, TINY = 5, 1e-12
 
 
-def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
+def systems(draws: TruthDraws, target: Target) -> pd.DataFrame:
     """Return a row for each system, the best first; one row, ``all``, without systems.
 
     Columns:
@@ -55,7 +56,7 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     return pd.DataFrame(frame).sort_values("corrected", ascending=False, kind="stable", ignore_index=True)
 
 
-def comparisons(draws: TruthDraws, target: str) -> pd.DataFrame:
+def comparisons(draws: TruthDraws, target: Target) -> pd.DataFrame:
     """Return a row for each pair of systems: the difference of their rates, and the probability that the first is better.
 
     Rates of both systems follow the same draw of true labels, and with ``target="population"`` the same draw of questions, so
@@ -79,7 +80,7 @@ def comparisons(draws: TruthDraws, target: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*names, *(["wins", "wins_low", "wins_high"] if draws.paired else [])])
 
 
-def rates(draws: TruthDraws, target: str) -> Array:
+def rates(draws: TruthDraws, target: Target) -> Array:
     """Return draws of the rate of each system, ``(D, S)``; of all items together without systems.
 
     For a population of questions, each draw weights questions by a draw of the Bayesian bootstrap (Rubin 1981), the same for all
@@ -104,7 +105,7 @@ def further(draws: TruthDraws) -> bool:
     return clustered(draws) or (draws.paired and bool(draws.labelled.all()))
 
 
-def question_weights(draws: TruthDraws, target: str) -> Array:
+def question_weights(draws: TruthDraws, target: Target) -> Array:
     """Return the weight of each item in the rates of each draw, ``(D, N)``, or ``(1, N)`` if it is the same in all.
 
     For a population of questions the weights are those of the Bayesian bootstrap (Rubin 1981). If clusters of questions are
@@ -128,7 +129,7 @@ def question_weights(draws: TruthDraws, target: str) -> Array:
     return np.maximum(rng.standard_gamma((C - 2) / C, (D, C)), TINY)[:, unit]
 
 
-def _strengths(draws: TruthDraws, target: str) -> tuple[Array, Array]:
+def _strengths(draws: TruthDraws, target: Target) -> tuple[Array, Array]:
     """Return draws of the strengths of systems ``(D, S)``, and of Davidson's log nu ``(D,)``, by the true labels of each draw."""
     assert draws.features.outcome is not None
     v, outcome = draws.verdicts, draws.features.outcome[draws.truth]  # (D, N)

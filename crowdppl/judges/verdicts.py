@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Identifier, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.encoding import check_names
 from crowdppl.data.frames import to_pandas
@@ -124,57 +125,31 @@ class Verdicts:
     cluster: Codes = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    @arguments.checked(
-        frame=arguments.anything,
-        item=arguments.identifier,
-        judge=arguments.identifier,
-        verdict=arguments.identifier,
-        system=arguments.identifier,
-        opponent=arguments.identifier,
-        question=arguments.identifier,
-        cluster=arguments.identifier,
-        answer=arguments.identifier,
-        run=arguments.identifier,
-        criterion=arguments.identifier,
-        swapped=arguments.identifier,
-        score=arguments.identifier,
-        family=arguments.identifier,
-        version=arguments.identifier,
-        cost=arguments.identifier,
-        seconds=arguments.identifier,
-        when=arguments.identifier,
-        status=arguments.identifier,
-        unparseable=arguments.a_list,
-        abstained=arguments.a_list,
-        labels=arguments.anything,
-        ordered=arguments.flag,
-        families=arguments.anything,
-        source=arguments.text,
-    )
+    @checked
     def from_frame(
         cls,
         frame: Any,
         *,
-        item: Any = None,
-        judge: Any = None,
-        verdict: Any = None,
-        system: Any = None,
-        opponent: Any = None,
-        question: Any = None,
-        cluster: Any = None,
-        answer: Any = None,
-        run: Any = None,
-        criterion: Any = None,
-        swapped: Any = None,
-        score: Any = None,
-        family: Any = None,
-        version: Any = None,
-        cost: Any = None,
-        seconds: Any = None,
-        when: Any = None,
-        status: Any = None,
-        unparseable: Iterable[str] | None = None,
-        abstained: Iterable[str] | None = None,
+        item: Identifier = None,
+        judge: Identifier = None,
+        verdict: Identifier = None,
+        system: Identifier = None,
+        opponent: Identifier = None,
+        question: Identifier = None,
+        cluster: Identifier = None,
+        answer: Identifier = None,
+        run: Identifier = None,
+        criterion: Identifier = None,
+        swapped: Identifier = None,
+        score: Identifier = None,
+        family: Identifier = None,
+        version: Identifier = None,
+        cost: Identifier = None,
+        seconds: Identifier = None,
+        when: Identifier = None,
+        status: Identifier = None,
+        unparseable: Annotated[Iterable[str], arguments.a_list] | None = None,
+        abstained: Annotated[Iterable[str], arguments.a_list] | None = None,
         labels: Iterable[Any] | None = None,
         ordered: bool | None = None,
         families: Mapping[Any, str] | None = None,
@@ -335,11 +310,9 @@ class Verdicts:
         )
 
     @classmethod
-    @arguments.checked(
-        frame=arguments.anything, criterion=arguments.identifier, source=arguments.text, options=arguments.anything
-    )
+    @checked
     def by_criterion(
-        cls, frame: Any, criterion: Any = None, *, source: str = "the verdicts", **options: Any
+        cls, frame: Any, criterion: Identifier = None, *, source: str = "the verdicts", **options: Any
     ) -> dict[Any, Self]:
         """Return the verdicts on each criterion of a table, for :func:`crowdppl.judges.fit_criteria`.
 
@@ -377,7 +350,7 @@ class Verdicts:
         sizes = {"items": self.items, "judges": self.judges, "labels": self.labels, "systems": self.systems}
         return f"Verdicts({len(self):,} rows, {', '.join(f'{len(names):,} {what}' for what, names in sizes.items())})"
 
-    @arguments.checked(items=arguments.anything, states=arguments.flag)
+    @checked
     def annotations(self, items: Iterable[Any] | None = None, *, states: bool = False) -> Annotations:
         """Return the verdicts given as :class:`crowdppl.Annotations`, with the judges as workers.
 
@@ -414,7 +387,7 @@ class Verdicts:
             source="the verdicts",
         )
 
-    @arguments.checked(judges=arguments.anything)
+    @checked
     def only(self, judges: Iterable[Any]) -> Self:
         """Return the verdicts of some judges on the same items.
 

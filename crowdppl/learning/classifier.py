@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import Identifier, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.features import in_order_of
 from crowdppl.errors import DataError
@@ -46,7 +47,7 @@ class Classifier:
         epochs = len(self.history)
         return f"Classifier({self.method}, {self.data.K} classes, {epochs} epochs in {self.seconds:.1f} s)"
 
-    @arguments.checked(items=arguments.anything)
+    @checked
     def predict(self, items: Annotations | Any) -> pd.DataFrame:
         """Predict the class of new items from their features.
 
@@ -63,7 +64,7 @@ class Classifier:
         design = self._design(items)
         return truth_table(design.items, self.data.labels, self._probability(design), self.data.item_column)
 
-    @arguments.checked(items=arguments.anything)
+    @checked
     def probability(self, items: Annotations | Any = None) -> Array:
         """Return the probabilities of the classes of items, ``(n, K)``.
 
@@ -79,8 +80,8 @@ class Classifier:
         """Return a table with a row per item of the training: its class by the classifier, as :meth:`predict`."""
         return truth_table(self.data.items, self.data.labels, self.probability(), self.data.item_column)
 
-    @arguments.checked(items=arguments.anything, classes=arguments.a_list)
-    def accuracy(self, items: Annotations | Any, classes: Any) -> float:
+    @checked
+    def accuracy(self, items: Annotations | Any, classes: Annotated[Any, arguments.a_list]) -> float:
         """Return the accuracy on items of known class.
 
         Args:
@@ -115,8 +116,8 @@ class Classifier:
             table["weight"] = weight
         return pd.DataFrame(table)
 
-    @arguments.checked(worker=arguments.identifier)
-    def confusion(self, worker: Any = None) -> pd.DataFrame:
+    @checked
+    def confusion(self, worker: Identifier = None) -> pd.DataFrame:
         """Return a table with a row per cell of the matrix of a worker, or of all workers.
 
         Columns: ``worker`` (for all workers), ``truth``, ``label`` and ``probability`` of the label given the class. For a crowd

@@ -13,12 +13,13 @@ not a noise model: its outputs pass through a second softmax, and nothing identi
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
 from crowdppl import arguments
+from crowdppl.arguments import Device, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.learning.classifier import Classifier
 from crowdppl.learning.learner import Learner, classifier_of
@@ -65,24 +66,16 @@ class CrowdLayer(Learner):
         return self.logits(certain, worker).softmax(-1).view(J, K, K)
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    network=arguments.network,
-    kind=arguments.choice("MW", "VW", "VW+B"),
-    validation=arguments.anything,
-    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
-    seed=arguments.seed,
-    device=arguments.device,
-)
+@checked
 def crowd_layer(
     data: Annotations,
-    network: Factory | None = None,
+    network: Annotated[Factory, arguments.network] | None = None,
     *,
     kind: Kind = "MW",
     validation: Validation | None = None,
     training: Training | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
+    seed: Seed = 0,
+    device: Device | None = None,
 ) -> Classifier:
     """Train a classifier through a crowd layer ("DL-CL").
 

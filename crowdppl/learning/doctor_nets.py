@@ -13,12 +13,13 @@ labels; they are not a measure of worker quality.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
 from crowdppl import arguments
+from crowdppl.arguments import Device, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import above_zero
 from crowdppl.learning.classifier import Classifier
@@ -81,24 +82,16 @@ def train_weights(learner: Learner, training: Training) -> None:
     optimise(learner, training)
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    network=arguments.network,
-    averaging=arguments.choice("learned", "equal"),
-    validation=arguments.anything,
-    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
-    seed=arguments.seed,
-    device=arguments.device,
-)
+@checked
 def doctor_net(
     data: Annotations,
-    network: Factory | None = None,
+    network: Annotated[Factory, arguments.network] | None = None,
     *,
     averaging: Literal["learned", "equal"] = "learned",
     validation: Validation | None = None,
     training: Training | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
+    seed: Seed = 0,
+    device: Device | None = None,
 ) -> Classifier:
     """Train a classifier for each worker on a common body, and average them.
 

@@ -13,11 +13,14 @@ logarithm of each worker's confusion matrix against the vote shares and ``b`` at
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from crowdppl import arguments
 from crowdppl.aggregate import vote_shares
+from crowdppl.arguments import Device, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import above_zero
 from crowdppl.learning.classifier import Classifier
@@ -71,22 +74,15 @@ class MaxMIG(Learner):
         return self.matrix.softmax(-1)
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    network=arguments.network,
-    validation=arguments.anything,
-    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
-    seed=arguments.seed,
-    device=arguments.device,
-)
+@checked
 def max_mig(
     data: Annotations,
-    network: Factory | None = None,
+    network: Annotated[Factory, arguments.network] | None = None,
     *,
     validation: Validation | None = None,
     training: Training | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
+    seed: Seed = 0,
+    device: Device | None = None,
 ) -> Classifier:
     """Train a classifier and an aggregator of labels to share as much information as possible ("Max-MIG").
 

@@ -11,10 +11,13 @@ of free values, which start at ``start`` on the diagonal and 0 elsewhere; the pa
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from crowdppl import arguments
+from crowdppl.arguments import Device, NonNegativeFloat, PositiveFloat, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.learning.classifier import Classifier
 from crowdppl.learning.learner import Learner, classifier_of
@@ -54,26 +57,17 @@ class TraceRegularization(Learner):
         return self.matrix.softmax(-1)
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    network=arguments.network,
-    penalty=arguments.at_least_zero,
-    start=arguments.positive,
-    validation=arguments.anything,
-    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
-    seed=arguments.seed,
-    device=arguments.device,
-)
+@checked
 def trace_regularization(
     data: Annotations,
-    network: Factory | None = None,
+    network: Annotated[Factory, arguments.network] | None = None,
     *,
-    penalty: float = 0.01,
-    start: float = 2.0,
+    penalty: NonNegativeFloat = 0.01,
+    start: PositiveFloat = 2.0,
     validation: Validation | None = None,
     training: Training | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
+    seed: Seed = 0,
+    device: Device | None = None,
 ) -> Classifier:
     """Train a classifier and the confusion matrices of workers, with a penalty on their traces ("Anno-Reg").
 

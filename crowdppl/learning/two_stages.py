@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from crowdppl import arguments
 from crowdppl.aggregate import Aggregate
+from crowdppl.arguments import Device, PositiveInt, Seed
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError
@@ -65,28 +66,18 @@ class Embedded(nn.Module):
         return torch.as_tensor(self.network(self.vector(item)))
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    aggregation=arguments.anything,
-    network=arguments.network,
-    labels=arguments.choice("soft", "hard"),
-    embedding=arguments.whole(1),
-    validation=arguments.anything,
-    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
-    seed=arguments.seed,
-    device=arguments.device,
-)
+@arguments.checked
 def two_stage(
     data: Annotations,
     aggregation: Aggregate | Posterior | Any,
-    network: Factory | None = None,
+    network: Annotated[Factory, arguments.network] | None = None,
     *,
     labels: Literal["soft", "hard"] = "soft",
-    embedding: int | None = None,
+    embedding: PositiveInt | None = None,
     validation: Validation | None = None,
     training: Training | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
+    seed: Seed = 0,
+    device: Device | None = None,
 ) -> Classifier:
     """Train a classifier on the labels of an aggregation, by cross-entropy.
 
@@ -127,24 +118,16 @@ def two_stage(
     return train(make, data, network=network, validation=validation, training=training, seed=seed, device=device)
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    truth=arguments.anything,
-    network=arguments.network,
-    validation=arguments.anything,
-    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
-    seed=arguments.seed,
-    device=arguments.device,
-)
+@arguments.checked
 def on_truth(
     data: Annotations,
     truth: Any,
-    network: Factory | None = None,
+    network: Annotated[Factory, arguments.network] | None = None,
     *,
     validation: Validation | None = None,
     training: Training | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
+    seed: Seed = 0,
+    device: Device | None = None,
 ) -> Classifier:
     """Train a classifier on true labels, the upper bound of what annotations can give ("Ideal").
 

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.errors import OptionError
 
 Array = npt.NDArray[Any]
@@ -39,7 +40,7 @@ def _scored(probability: Any, truth: Any) -> tuple[Array, Array]:
     return score, np.eye(K)[known.astype(int)]
 
 
-@arguments.checked(probability=arguments.anything, truth=arguments.anything)
+@checked
 def auc(probability: Any, truth: Any) -> float:
     """Return the area under the ROC curve: the probability that a positive scores higher than a negative, ties one half.
 
@@ -64,7 +65,7 @@ def auc(probability: Any, truth: Any) -> float:
     return float(np.mean(areas))
 
 
-@arguments.checked(probability=arguments.anything, truth=arguments.anything)
+@checked
 def roc(probability: Any, truth: Any) -> pd.DataFrame:
     """Return the ROC curve of two classes, from the highest threshold to the lowest.
 

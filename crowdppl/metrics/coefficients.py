@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import DataError, warn
-from crowdppl.metrics.scales import WEIGHTS, Weights, label_weights, places
+from crowdppl.metrics.scales import Weights, label_weights, places
 from crowdppl.metrics.score_intervals import TINY, score_interval
 from crowdppl.posterior.measures import default_level
 
@@ -65,8 +65,8 @@ class Coefficient:
         return {"measure": measure, "value": float(value), "low": low, "high": high, "items": units}
 
 
-@arguments.checked(data=arguments.annotation_data, weights=arguments.choice(*WEIGHTS), level=arguments.level)
-def agreement(data: Annotations, *, weights: Weights = "nominal", level: float | None = None) -> pd.DataFrame:
+@checked
+def agreement(data: Annotations, *, weights: Weights = "nominal", level: Level | None = None) -> pd.DataFrame:
     """Return agreement of the workers on the items, with intervals.
 
     Rows: ``agreement``, the share of pairs of workers of an item that agree, mean over items; ``krippendorff_alpha``;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.identifier_checks import numbers
 from crowdppl.errors import DataError
@@ -23,8 +23,8 @@ NAMES = {
 }
 
 
-@arguments.checked(data=arguments.annotation_data, level=arguments.level)
-def graded_agreement(data: Annotations, *, level: float | None = None) -> pd.DataFrame:
+@checked
+def graded_agreement(data: Annotations, *, level: Level | None = None) -> pd.DataFrame:
     """Return agreement of raters on grades, with intervals.
 
     Rows: Krippendorff's ordinal alpha; Fleiss' kappa and Gwet's AC2 with quadratic weights; where grades are numbers, intraclass

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.identifier_checks import numbers
 from crowdppl.data.numeric import NumericAnnotations
@@ -26,8 +26,8 @@ from crowdppl.posterior.measures import default_level
 Array = npt.NDArray[Any]
 
 
-@arguments.checked(data=arguments.any_data, level=arguments.level)
-def intraclass_correlation(data: Annotations | NumericAnnotations, *, level: float | None = None) -> pd.DataFrame:
+@checked
+def intraclass_correlation(data: Annotations | NumericAnnotations, *, level: Level | None = None) -> pd.DataFrame:
     """Return intraclass correlations of labels that are numbers, with intervals.
 
     Rows: ``icc_1``, of single labels, each item with workers of its own, on all items with two workers or more; ``icc_a_1``, the

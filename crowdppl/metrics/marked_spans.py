@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.sequences import Tags, all_chosen, given_spans, number_chosen
 from crowdppl.errors import DataError
@@ -24,8 +24,8 @@ Array = npt.NDArray[Any]
 ALL = "all"
 
 
-@arguments.checked(data=arguments.annotation_data, level=arguments.level)
-def span_agreement(data: Annotations, *, level: float | None = None) -> pd.DataFrame:
+@checked
+def span_agreement(data: Annotations, *, level: Level | None = None) -> pd.DataFrame:
     """Return how often another worker marks the span that a worker has marked.
 
     Only tokens that both workers labelled count: for each marked span, the other workers who labelled all of its tokens. Over

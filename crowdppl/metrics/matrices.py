@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError
@@ -32,7 +33,7 @@ def _matrices(name: str, value: Any) -> Array:
     return table
 
 
-@arguments.checked(first=arguments.anything, second=arguments.anything)
+@checked
 def divergence(first: Any, second: Any) -> Array:
     """Return the Jensen-Shannon divergence of the rows of confusion matrices in bits, mean over rows, ``(...)``.
 
@@ -69,7 +70,7 @@ def _divergence(name: str, first: Any, other_name: str, second: Any) -> Array:
     return np.asarray(((parts[0] + parts[1]) / 2).mean(-1))
 
 
-@arguments.checked(confusion=arguments.anything, reference=arguments.anything)
+@checked
 def individual_divergence(confusion: Any, reference: Any) -> float:
     """Return I-JS: the divergence of each worker's matrix from its reference, mean over workers.
 
@@ -80,7 +81,7 @@ def individual_divergence(confusion: Any, reference: Any) -> float:
     return float(_divergence("confusion", confusion, "reference", reference).mean())
 
 
-@arguments.checked(confusion=arguments.anything, reference=arguments.anything)
+@checked
 def global_divergence(confusion: Any, reference: Any) -> float:
     """Return G-JS: the divergence of the crowd's matrix, the mean of the workers', from that of the reference.
 
@@ -95,7 +96,7 @@ def global_divergence(confusion: Any, reference: Any) -> float:
     return float(_divergence("confusion", own, "reference", other).mean())
 
 
-@arguments.checked(data=arguments.annotation_data, truth=arguments.anything)
+@checked
 def empirical_confusion(data: Annotations, truth: Any) -> Array:
     """Return each worker's confusion matrix by known true labels, ``(J, K, K)``; uniform rows for classes not annotated.
 

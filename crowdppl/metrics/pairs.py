@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, PositiveInt, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import warn
 from crowdppl.metrics.coefficients import Coefficient
-from crowdppl.metrics.scales import WEIGHTS, Weights, label_weights, places
+from crowdppl.metrics.scales import Weights, label_weights, places
 from crowdppl.posterior.measures import default_level
 
 Array = npt.NDArray[Any]
@@ -23,14 +23,9 @@ COMMON = 20
 COLUMNS = ["first", "second", "items", "agreement", "agreement_low", "agreement_high", "cohen_kappa", "low", "high"]
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    minimum=arguments.whole(1),
-    weights=arguments.choice(*WEIGHTS),
-    level=arguments.level,
-)
+@checked
 def pairwise_agreement(
-    data: Annotations, *, minimum: int | None = None, weights: Weights = "nominal", level: float | None = None
+    data: Annotations, *, minimum: PositiveInt | None = None, weights: Weights = "nominal", level: Level | None = None
 ) -> pd.DataFrame:
     """Return agreement and Cohen's kappa of pairs of workers on their common items.
 

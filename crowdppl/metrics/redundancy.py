@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from crowdppl import arguments
+from crowdppl.arguments import PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.experiments import thinned
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
@@ -55,22 +56,15 @@ class RedundancyCurve:
         return ax
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    truth=arguments.anything,
-    methods=arguments.mapping,
-    levels=arguments.several(arguments.whole(1), 1, distinct=True),
-    draws=arguments.whole(1),
-    seed=arguments.seed,
-)
+@checked
 def redundancy_curve(
     data: Annotations,
     truth: Any,
-    methods: Mapping[str, Method],
-    levels: Sequence[int] = (2, 5, 10, 20),
+    methods: Annotated[Mapping[str, Method], arguments.mapping],
+    levels: Annotated[Sequence[int], arguments.several(arguments.whole(1), 1, distinct=True)] = (2, 5, 10, 20),
     *,
-    draws: int = 20,
-    seed: int = 0,
+    draws: PositiveInt = 20,
+    seed: Seed = 0,
 ) -> RedundancyCurve:
     """Return the accuracy of methods on random subsets of the annotations, with so many of each item.
 

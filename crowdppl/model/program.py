@@ -14,7 +14,7 @@ from pyro import poutine
 from torch import Tensor
 from torch.distributions import biject_to, constraints
 
-from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.layouts import NO_COVARIATES, NO_CRITERIA
 from crowdppl.errors import CrowdpplError, ModelError, suggestion
@@ -263,7 +263,7 @@ def _require_movable(model: BoundModel, sites: Mapping[str, Any]) -> None:
         )
 
 
-@arguments.checked(model=arguments.model, data=arguments.annotation_data)
+@checked
 def check_contract(model: AnnotationModel, data: Annotations) -> None:
     """Run every method that a model provides and compare the shapes with those of :class:`AnnotationModel`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from pyro import poutine
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.arguments import PositiveInt, Seed, TwoOrMore, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.sequences import previous_labels
 from crowdppl.errors import OptionError
@@ -25,31 +26,19 @@ from crowdppl.model.program import require_labels_unread
 Array = npt.NDArray[Any]
 
 
-@arguments.checked(
-    model=arguments.model,
-    task=arguments.a_list,
-    worker=arguments.a_list,
-    classes=arguments.whole(2),
-    seed=arguments.seed,
-    parameters=arguments.mapping,
-    features=arguments.anything,
-    worker_features=arguments.anything,
-    sequences=arguments.anything,
-    sets=arguments.whole(1),
-    design=arguments.annotation_data,
-)
+@checked
 def simulate(
     model: AnnotationModel,
-    task: Any = None,
-    worker: Any = None,
+    task: Annotated[Any, arguments.a_list] = None,
+    worker: Annotated[Any, arguments.a_list] = None,
     *,
-    classes: int | None = None,
-    seed: int,
-    parameters: Mapping[str, Any] | None = None,
+    classes: TwoOrMore | None = None,
+    seed: Seed,
+    parameters: Annotated[Mapping[str, Any], arguments.mapping] | None = None,
     features: Any = None,
     worker_features: Any = None,
     sequences: Any = None,
-    sets: int = 1,
+    sets: PositiveInt = 1,
     design: Annotations | None = None,
 ) -> tuple[Annotations, Array, dict[str, Array]]:
     """Draw labels for a design from a model.

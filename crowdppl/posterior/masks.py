@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.masks import Masks
 from crowdppl.errors import DataError, listed
@@ -15,7 +15,7 @@ from crowdppl.models import DawidSkene
 from crowdppl.posterior.posterior import Posterior
 
 
-@arguments.checked(data=arguments.annotation_data)
+@checked
 def staple(data: Annotations) -> DawidSkene:
     """Return the model of STAPLE for these data: flat priors, and the shares of the labels given as fixed prevalence.
 
@@ -33,7 +33,7 @@ def staple(data: Annotations) -> DawidSkene:
     return dataclasses.replace(DawidSkene.maximum_likelihood(), prevalence=tuple((shares / shares.sum()).tolist()))
 
 
-@arguments.checked(posterior=arguments.posterior, masks=arguments.anything)
+@checked
 def rater_table(posterior: Posterior, masks: Masks) -> pd.DataFrame:
     """Return a table with a row for each rater and class but the lowest, which is the background.
 

@@ -7,33 +7,34 @@ one; ``prevalence (S, K)``. :func:`interval` computes means and intervals over t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
+from crowdppl.arguments import Confusions, Level, Prevalences, checked
 from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import OptionError, listed, suggestion
 
 Array = npt.NDArray[Any]
 
 
-@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
-def accuracy(confusion: Array, prevalence: Array) -> Array:
+@checked
+def accuracy(confusion: Confusions, prevalence: Prevalences) -> Array:
     """Probability that an annotation of a random item is correct, ``sum_k pi_k theta_j[k, k]``: ``(S, J)``."""
     _match(confusion, prevalence)
     return np.einsum("sk,sjkk->sj", prevalence, confusion)
 
 
-@arguments.checked(confusion=arguments.confusions)
-def sensitivity(confusion: Array) -> Array:
+@checked
+def sensitivity(confusion: Confusions) -> Array:
     """Probability of the correct label in each class, ``theta_j[k, k]``: ``(S, J, K)``."""
     return np.einsum("sjkk->sjk", confusion)
 
 
-@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
-def informativeness(confusion: Array, prevalence: Array) -> Array:
+@checked
+def informativeness(confusion: Confusions, prevalence: Prevalences) -> Array:
     """Mutual information of a worker's label and the truth, in bits: ``(S, J)``.
 
     0 for a worker whose labels do not depend on the truth; the entropy of the prevalence for a perfect worker, and also for one
@@ -46,8 +47,8 @@ def informativeness(confusion: Array, prevalence: Array) -> Array:
     return np.maximum(given - _negative_entropy(np.moveaxis(_given(confusion, prevalence), 0, -1)), 0.0)
 
 
-@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
-def specificity(confusion: Array, prevalence: Array) -> Array:
+@checked
+def specificity(confusion: Confusions, prevalence: Prevalences) -> Array:
     """Probability that a class is not given to an item of another class, ``p(label != k | truth != k)``: ``(S, J, K)``."""
     _match(confusion, prevalence)
     others = 1 - prevalence  # (S, K)
@@ -55,14 +56,14 @@ def specificity(confusion: Array, prevalence: Array) -> Array:
     return 1 - false_positive / np.maximum(others, np.finfo(float).tiny)[:, None]
 
 
-@arguments.checked(confusion=arguments.confusions)
-def mean_diagonal(confusion: Array) -> Array:
+@checked
+def mean_diagonal(confusion: Confusions) -> Array:
     """Mean probability of the correct label over classes, ``trace / K``: ``(S, J)``; the accuracy if classes were balanced."""
     return sensitivity(confusion).mean(-1)
 
 
-@arguments.checked(confusion=arguments.confusions)
-def diagonal_log_odds(confusion: Array) -> Array:
+@checked
+def diagonal_log_odds(confusion: Confusions) -> Array:
     """Mean log-odds of the correct label over classes: ``(S, J)``.
 
     For ranking: it has no ceiling at 1 and distinguishes .99 from .999. Probabilities are clipped to ``[1e-9, 1 - 1e-9]``.
@@ -71,8 +72,8 @@ def diagonal_log_odds(confusion: Array) -> Array:
     return np.log(diagonal / (1 - diagonal)).mean(-1)
 
 
-@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
-def kappa(confusion: Array, prevalence: Array) -> Array:
+@checked
+def kappa(confusion: Confusions, prevalence: Prevalences) -> Array:
     """Agreement with the truth beyond chance (Cohen 1960): ``(S, J)``.
 
     0 for guessing, negative if correct less often than by chance.
@@ -82,8 +83,8 @@ def kappa(confusion: Array, prevalence: Array) -> Array:
     return (accuracy(confusion, prevalence) - chance) / np.maximum(1 - chance, np.finfo(float).eps)
 
 
-@arguments.checked(confusion=arguments.confusions)
-def distance_from_spammer(confusion: Array) -> Array:
+@checked
+def distance_from_spammer(confusion: Confusions) -> Array:
     """Squared distance of the confusion matrix to the nearest matrix with equal rows: ``(S, J)``, from 0 to ``K - 1``.
 
     The labels of a spammer do not depend on the truth: all rows are equal, and the matrix is ``1 v'`` of rank one. The distance
@@ -94,14 +95,14 @@ def distance_from_spammer(confusion: Array) -> Array:
     return (centred**2).sum((-2, -1))
 
 
-@arguments.checked(confusion=arguments.confusions)
-def spammer_score(confusion: Array) -> Array:
+@checked
+def spammer_score(confusion: Confusions) -> Array:
     """:func:`distance_from_spammer` divided by its maximum ``K - 1``: ``(S, J)``, 0 for a spammer and 1 for a perfect worker."""
     return distance_from_spammer(confusion) / (confusion.shape[-1] - 1)
 
 
-@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
-def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
+@checked
+def expected_cost(confusion: Confusions, prevalence: Prevalences, cost: Any = None) -> Array:
     """Expected cost of the uncertainty that remains after a worker's label: ``(S, J)``, in units of ``cost``.
 
     A label ``l`` implies the distribution ``p(k | l)`` of the truth; its cost is that of guessing the truth by a draw from it,
@@ -124,8 +125,8 @@ def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Arra
     return np.divide(total, given, out=np.zeros_like(total), where=given > 0).sum(-1)
 
 
-@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
-def cost_quality(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
+@checked
+def cost_quality(confusion: Confusions, prevalence: Prevalences, cost: Any = None) -> Array:
     """One minus the ratio of :func:`expected_cost` to that of a spammer: ``(S, J)``, 0 for a spammer, 1 without cost.
 
     Ipeirotis, Provost and Wang (2010).
@@ -201,10 +202,8 @@ ENDS = ("", "_low", "_high")
 LOWER_IS_BETTER = ("expected_cost",)
 
 
-@arguments.checked(
-    name=arguments.text, confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything
-)
-def measure(name: str, confusion: Array, prevalence: Array, cost: Any = None) -> Array:
+@checked
+def measure(name: str, confusion: Confusions, prevalence: Prevalences, cost: Any = None) -> Array:
     """Return a measure with one value per worker, by name, ``(S, J)``.
 
     Raises:
@@ -215,15 +214,13 @@ def measure(name: str, confusion: Array, prevalence: Array, cost: Any = None) ->
     return MEASURES[name](confusion, prevalence, cost)
 
 
-@arguments.checked(
-    confusion=arguments.confusions,
-    prevalence=arguments.prevalences,
-    labels=arguments.a_list,
-    measures=arguments.several(arguments.text, 0),
-    cost=arguments.anything,
-)
+@checked
 def qualities(
-    confusion: Array, prevalence: Array, labels: Array, measures: Iterable[str] = DEFAULT_MEASURES, cost: Any = None
+    confusion: Confusions,
+    prevalence: Prevalences,
+    labels: Annotated[Array, arguments.a_list],
+    measures: Annotated[Iterable[str], arguments.several(arguments.text, 0)] = DEFAULT_MEASURES,
+    cost: Any = None,
 ) -> dict[str, Array]:
     """Return measures by table column, each ``(S, J)``.
 
@@ -251,8 +248,8 @@ def qualities(
     return out
 
 
-@arguments.checked(draws=arguments.some_draws, level=arguments.level)
-def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Array]:
+@checked
+def interval(draws: Annotated[Array, arguments.some_draws], level: Level | None = None) -> tuple[Array, Array, Array]:
     """Summarise draws along the first axis.
 
     Args:
@@ -272,8 +269,8 @@ def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Ar
     return draws.mean(0), low, high
 
 
-@arguments.checked(level=arguments.level)
-def default_level(level: float | None) -> float:
+@checked
+def default_level(level: Level | None) -> float:
     """Return the given level, or ArviZ's default."""
     if level is not None:
         return level

@@ -12,12 +12,11 @@ import pandas as pd
 import xarray as xr
 from scipy.special import ndtri
 
-from crowdppl import arguments
+from crowdppl.arguments import Identifier, Level, NonNegativeInt, OutputFile, checked
 from crowdppl.data import html
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import ENDS, default_level, interval
-from crowdppl.posterior.numeric_schema import READINGS
 from crowdppl.posterior.variables import ALERTS, NOT_CONVERGED
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class NumericPosterior:
         """Return the known true number of each item, ``(N,)``, NaN if unknown."""
         return self.tree["constant_data"]["known_truth"].to_numpy()
 
-    @arguments.checked(name=arguments.text)
+    @checked
     def draws(self, name: str) -> Array:
         """Return the draws of a variable of the group ``posterior``, ``(S, ...)``, chains one after the other.
 
@@ -172,9 +171,9 @@ class NumericPosterior:
         """The reading that tables show: the true number where some are known, else the consensus."""
         return "true_number" if "true_number" in self.tree["truth"] else "consensus"
 
-    @arguments.checked(level=arguments.level, reading=arguments.choice(*READINGS), relative=arguments.flag)
+    @checked
     def truth(
-        self, *, level: float | None = None, reading: Reading | None = None, relative: bool = False
+        self, *, level: Level | None = None, reading: Reading | None = None, relative: bool = False
     ) -> pd.DataFrame:
         """Return a table with one row per item.
 
@@ -227,8 +226,10 @@ class NumericPosterior:
             }
         )
 
-    @arguments.checked(level=arguments.level, sort=arguments.text, minimum=arguments.whole(0))
-    def workers(self, *, level: float | None = None, sort: str | None = None, minimum: int = 0) -> pd.DataFrame:
+    @checked
+    def workers(
+        self, *, level: Level | None = None, sort: str | None = None, minimum: NonNegativeInt = 0
+    ) -> pd.DataFrame:
         """Return a table with one row per worker.
 
         Columns: ``worker``; ``annotations``; ``mean_label``; ``bias``, by how much the labels exceed the truth of the average
@@ -299,8 +300,8 @@ class NumericPosterior:
 
         return [verdict(j) for j in range(len(count))]
 
-    @arguments.checked(level=arguments.level)
-    def bias(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def bias(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per pair of workers: by how much the labels of one exceed those of the other.
 
         Columns: ``worker``, ``other``, ``difference`` on the average item, the ends ``low`` and ``high`` of its interval, and
@@ -318,8 +319,8 @@ class NumericPosterior:
         columns = {"worker": names[one], "other": names[other], "difference": mean, "low": low, "high": high}
         return pd.DataFrame(columns | {"probability": (apart > 0).mean(0)})
 
-    @arguments.checked(level=arguments.level)
-    def features(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def features(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per feature of items: by how much the number rises with it, others held.
 
         Columns: ``feature``; ``effect``, the rise where the feature is higher by one standard deviation; ``low`` and ``high``,
@@ -341,8 +342,8 @@ class NumericPosterior:
         columns |= {"probability": (weight > 0).mean(0), "sd": self.tree["constant_data"]["feature_sd"].to_numpy()}
         return pd.DataFrame(columns)
 
-    @arguments.checked(worker=arguments.identifier, level=arguments.level)
-    def confusion(self, worker: Any = None, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def confusion(self, worker: Identifier = None, *, level: Level | None = None) -> pd.DataFrame:
         """Refuse: numbers have no confusion matrix.
 
         Raises:
@@ -353,8 +354,8 @@ class NumericPosterior:
             "labels that are numbers have no confusion matrix; workers() has bias, slope and noise of each worker"
         )
 
-    @arguments.checked(path=arguments.output_file, keep=arguments.choice("small", "full"))
-    def save(self, path: str | Path, *, keep: Literal["small", "full"] = "small") -> Path:
+    @checked
+    def save(self, path: OutputFile, *, keep: Literal["small", "full"] = "small") -> Path:
         """Write the result to one NetCDF file, atomically; :func:`crowdppl.load` reads it.
 
         Args:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Identifier, InputPath, Level, NonNegativeInt, OutputFile, checked
 from crowdppl.data import html
 from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import DataError, FileError
@@ -90,20 +91,14 @@ class Posterior(PosteriorVariables):
             raise DataError(f"{self.info['model']} does not report a classifier of the items; fit {models}")
         return truth_table(self.items(), self.labels, self._values("truth", "classifier"), self.item_column)
 
-    @arguments.checked(
-        level=arguments.level,
-        sort=arguments.text,
-        minimum=arguments.whole(0),
-        measures=arguments.several(arguments.text, 0),
-        cost=arguments.anything,
-    )
+    @checked
     def workers(
         self,
         *,
-        level: float | None = None,
+        level: Level | None = None,
         sort: str | None = None,
-        minimum: int = 0,
-        measures: Iterable[str] = DEFAULT_MEASURES,
+        minimum: NonNegativeInt = 0,
+        measures: Annotated[Iterable[str], arguments.several(arguments.text, 0)] = DEFAULT_MEASURES,
         cost: Any = None,
     ) -> pd.DataFrame:
         """Return a table with one row per worker, each measure with the ends of its interval.
@@ -137,8 +132,8 @@ class Posterior(PosteriorVariables):
         """
         return worker_table(self, level=level, sort=sort, minimum=minimum, measures=measures, cost=cost)
 
-    @arguments.checked(worker=arguments.identifier, level=arguments.level)
-    def confusion(self, worker: Any = None, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def confusion(self, worker: Identifier = None, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per cell of the confusion matrix of a worker, or of all workers.
 
         Columns: ``worker`` (for all workers), ``truth``, ``label``, ``probability`` of that label given that truth, and the
@@ -169,8 +164,8 @@ class Posterior(PosteriorVariables):
         )
         return table if worker is None else table.drop(columns="worker")
 
-    @arguments.checked(level=arguments.level)
-    def other_rates(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def other_rates(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return how often each worker gives labels that are never a true label, by true label.
 
         Columns: ``worker``, ``truth``, ``label``, ``rate``, the probability that the worker answers an item of this true label
@@ -181,7 +176,7 @@ class Posterior(PosteriorVariables):
         """
         return other_rates.table(self, level)
 
-    @arguments.checked(every=arguments.flag)
+    @checked
     def spans(self, *, every: bool = False) -> pd.DataFrame:
         """Return a table with one row per span, of labels such as ``B-PER``, ``I-PER`` and ``O`` in sequences.
 
@@ -213,8 +208,8 @@ class Posterior(PosteriorVariables):
         """Return the labels that sets are made of, ``(L,)``; ``None`` where annotations are not sets."""
         return sets.labels(self) if sets.has_sets(self) else None
 
-    @arguments.checked(level=arguments.level)
-    def label_rates(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def label_rates(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per worker and label, where annotations are sets of labels.
 
         Columns: ``worker``; ``label``; ``annotations``, the number of sets that the worker gave; ``chosen``, those with the
@@ -226,8 +221,8 @@ class Posterior(PosteriorVariables):
         """
         return sets.rates(self, level)
 
-    @arguments.checked(level=arguments.level)
-    def effects(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def effects(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per covariate: what accuracy depends on, by ``accuracy-regression``.
 
         Columns: ``covariate``; ``effect``, by how much the log odds of a correct label rise with one unit of it, workers, items
@@ -241,8 +236,8 @@ class Posterior(PosteriorVariables):
         """
         return effects.table(self, level)
 
-    @arguments.checked(level=arguments.level)
-    def accuracy_over_time(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def accuracy_over_time(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per worker and time, where abilities change: ``AccuracyRegression(walk="session")``.
 
         Columns: ``worker``; the covariate that has the times; ``accuracy`` on the mean item, other covariates at their means,
@@ -253,8 +248,8 @@ class Posterior(PosteriorVariables):
         """
         return effects.over_time(self, level)
 
-    @arguments.checked(level=arguments.level)
-    def grades(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def grades(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per item: the grades that it was given, and its true grade.
 
         Columns: ``task`` (or ``item``); ``annotations``; ``mean_grade``, the mean of the grades given; ``grade``, the expected
@@ -266,8 +261,8 @@ class Posterior(PosteriorVariables):
         """
         return grading.item_table(self, level)
 
-    @arguments.checked(level=arguments.level, pairs=arguments.flag)
-    def severity(self, *, level: float | None = None, pairs: bool = False) -> pd.DataFrame:
+    @checked
+    def severity(self, *, level: Level | None = None, pairs: bool = False) -> pd.DataFrame:
         """Return a table with one row per rater: how severe each is, in grades.
 
         Columns: ``worker``; ``annotations``; ``mean_grade``, the mean of the grades given; ``severity``, by how much the grades
@@ -282,8 +277,8 @@ class Posterior(PosteriorVariables):
         """
         return grading.pair_table(self, level) if pairs else grading.severity_table(self, level)
 
-    @arguments.checked(level=arguments.level)
-    def criteria(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def criteria(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per criterion of grades: how hard it is to get a high grade by it, in grades.
 
         Columns: ``criterion``; ``annotations``; ``mean_grade``, the mean of the grades given by it; ``difficulty``, by how much
@@ -295,14 +290,14 @@ class Posterior(PosteriorVariables):
         """
         return grading.criterion_table(self, level)
 
-    @arguments.checked(level=arguments.level)
-    def prevalence(self, *, level: float | None = None) -> pd.DataFrame:
+    @checked
+    def prevalence(self, *, level: Level | None = None) -> pd.DataFrame:
         """Return a table with one row per class: ``label``, ``share`` of items, ``low``, ``high``."""
         mean, low, high = interval(self.draws("prevalence"), level)
         return pd.DataFrame({"label": self.labels, "share": mean, "low": low, "high": high})
 
-    @arguments.checked(path=arguments.output_file, keep=arguments.choice("small", "full"))
-    def save(self, path: str | Path, *, keep: Literal["small", "full"] = "small") -> Path:
+    @checked
+    def save(self, path: OutputFile, *, keep: Literal["small", "full"] = "small") -> Path:
         """Write the result to one NetCDF file, atomically: an interruption leaves the old file or the new one.
 
         Args:
@@ -321,15 +316,13 @@ class Posterior(PosteriorVariables):
         return path
 
 
-@arguments.checked(
-    items=arguments.a_list,
-    labels=arguments.a_list,
-    probability=arguments.anything,
-    item_column=arguments.text,
-    chosen=arguments.anything,
-)
+@checked
 def truth_table(
-    items: Array, labels: Array, probability: Array, item_column: str = "task", chosen: Array | None = None
+    items: Annotated[Array, arguments.a_list],
+    labels: Annotated[Array, arguments.a_list],
+    probability: Array,
+    item_column: str = "task",
+    chosen: Array | None = None,
 ) -> pd.DataFrame:
     """Return the table of :meth:`Posterior.truth` for class probabilities ``(N, K)``.
 
@@ -357,8 +350,8 @@ def probability_columns(labels: Array) -> list[str]:
     return class_columns("p_", labels.tolist())
 
 
-@arguments.checked(path=arguments.input_path)
-def load(path: str | Path) -> Posterior:
+@checked
+def load(path: InputPath) -> Posterior:
     """Read a result written by :meth:`Posterior.save` and validate it, see :mod:`crowdppl.posterior.schema`.
 
     A result whose labels are numbers is a :class:`crowdppl.posterior.numbers.NumericPosterior`.

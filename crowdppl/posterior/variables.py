@@ -9,13 +9,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from crowdppl import arguments
+from crowdppl.arguments import Identifier, PositiveInt, checked
 from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, LABELS_UNCLEAR, SAME_ANSWERS
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
@@ -177,7 +178,7 @@ class PosteriorVariables:
 
     # ------------------------------------------------------------------ arrays
 
-    @arguments.checked(name=arguments.text, published=arguments.flag)
+    @checked
     def variable(self, name: str, *, published: bool = False) -> xr.DataArray:
         """Return draws of a variable with its axes and coordinates, ``(chain, draw, ...)``.
 
@@ -208,7 +209,7 @@ class PosteriorVariables:
             )
         return own[name]
 
-    @arguments.checked(name=arguments.text, at=arguments.anything)
+    @checked
     def draws(self, name: str, **at: Any) -> Array:
         """Return draws of a variable as views report it, chains concatenated, ``(S, ...)``, see :meth:`variable`.
 
@@ -222,8 +223,14 @@ class PosteriorVariables:
         values = np.asarray(self.variable(name).isel(at).values)
         return values.reshape(-1, *values.shape[2:])
 
-    @arguments.checked(by=arguments.text, workers=arguments.several(arguments.identifier), cost=arguments.anything)
-    def measure(self, by: str = "accuracy", *, workers: Iterable[Any] | None = None, cost: Any = None) -> Array:
+    @checked
+    def measure(
+        self,
+        by: str = "accuracy",
+        *,
+        workers: Annotated[Iterable[Any], arguments.several(arguments.identifier)] | None = None,
+        cost: Any = None,
+    ) -> Array:
         """Return draws of a measure of workers, ``(S, J)``, the basis of all comparisons.
 
         Args:
@@ -267,8 +274,8 @@ class PosteriorVariables:
         """Return the workers' identifiers, ``(J,)``."""
         return self._values("posterior", "worker")
 
-    @arguments.checked(worker=arguments.identifier)
-    def worker_index(self, worker: Any) -> int:
+    @checked
+    def worker_index(self, worker: Identifier) -> int:
         """Return the index of a worker.
 
         Raises:
@@ -285,7 +292,7 @@ class PosteriorVariables:
         item, worker = (self._values("constant_data", f"{name}_index") for name in ("item", "worker"))
         return item, worker, self._values("observed_data", "labels")
 
-    @arguments.checked(name=arguments.text)
+    @checked
     def annotation_metadata(self, name: str) -> Array:
         """Return the ``timestamp`` or duration in ``seconds`` of each annotation, ``(A,)``, NaN if unknown.
 
@@ -322,8 +329,8 @@ class PosteriorVariables:
         _, worker, label = self.annotation_index()
         return _count_table(worker, label, len(self.worker_names()), len(self.labels))
 
-    @arguments.checked(max_draws=arguments.whole(1))
-    def confusion_counts(self, max_draws: int) -> Iterator[Array]:
+    @checked
+    def confusion_counts(self, max_draws: PositiveInt) -> Iterator[Array]:
         """Iterate over at most ``max_draws`` evenly spaced draws of the true labels and count labels by worker and true label.
 
         Yields:
@@ -336,8 +343,8 @@ class PosteriorVariables:
             cell = (worker * K + truth[s, item]) * K + label
             yield np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(float)
 
-    @arguments.checked(items=arguments.anything)
-    def share_correct_draws(self, items: Array | None = None) -> Array:
+    @checked
+    def share_correct_draws(self, items: Annotated[Array, arguments.anything] | None = None) -> Array:
         """Return draws of the share of each worker's annotations that are correct, ``(S, J)``; NaN without annotations.
 
         Args:
@@ -370,8 +377,8 @@ class PosteriorVariables:
         for part in self._blocks(len(prevalence)):
             yield part, self.draws("confusion", worker=part), prevalence
 
-    @arguments.checked(function=arguments.function)
-    def by_block(self, function: Callable[[Array, Array], T]) -> list[T]:
+    @checked
+    def by_block(self, function: Annotated[Callable[[Array, Array], T], arguments.function]) -> list[T]:
         """Return what a function returns for each block of workers, computed in threads, with bounded memory.
 
         Args:

@@ -6,13 +6,14 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import acquisition, arguments, criticism
+from crowdppl.arguments import Level, checked
 from crowdppl.posterior import workers
 from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
@@ -43,29 +44,18 @@ MATRIX, CONFUSIONS = 12, 50
 LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    run=arguments.mapping,
-    level=arguments.level,
-    title=arguments.text,
-    text=arguments.by_item,
-    url=arguments.by_item,
-    cost=arguments.anything,
-    folder=arguments.anything,
-    worker_table=arguments.worker_table,
-    actions=arguments.report_actions,
-)
+@checked
 def content(
     posterior: Posterior,
-    run: Mapping[str, Any] | None = None,
+    run: Annotated[Mapping[str, Any], arguments.mapping] | None = None,
     *,
-    level: float | None = None,
+    level: Level | None = None,
     title: str | None = None,
-    text: items.Descriptions | None = None,
-    url: items.Descriptions | None = None,
-    cost: float | None = None,
-    folder: Path | None = None,
-    worker_table: pd.DataFrame | None = None,
+    text: Annotated[items.Descriptions, arguments.by_item] | None = None,
+    url: Annotated[items.Descriptions, arguments.by_item] | None = None,
+    cost: Annotated[float, arguments.anything] | None = None,
+    folder: Annotated[Path, arguments.anything] | None = None,
+    worker_table: Annotated[pd.DataFrame, arguments.worker_table] | None = None,
     actions: plan.Actions | None = None,
 ) -> dict[str, Any]:
     """Return the content of the report, as plain lists and numbers.

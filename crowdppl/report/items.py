@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.data.columns import ITEM_COLUMNS, column_of
 from crowdppl.data.readers.source import read_table
 from crowdppl.errors import DataError, OptionError, listed, suggestion
@@ -23,8 +24,13 @@ SCHEMES = ("http", "https")
 Descriptions = Mapping[Any, Any] | pd.Series
 
 
-@arguments.checked(posterior=arguments.posterior, text=arguments.by_item, url=arguments.by_item)
-def describe(posterior: Posterior, *, text: Descriptions | None = None, url: Descriptions | None = None) -> Posterior:
+@checked
+def describe(
+    posterior: Posterior,
+    *,
+    text: Annotated[Descriptions, arguments.by_item] | None = None,
+    url: Annotated[Descriptions, arguments.by_item] | None = None,
+) -> Posterior:
     """Return the result with a text or a link for each item. Reports show them, and files store them.
 
     Args:
@@ -46,7 +52,7 @@ def describe(posterior: Posterior, *, text: Descriptions | None = None, url: Des
     return Posterior(tree)
 
 
-@arguments.checked(earlier=arguments.posterior, later=arguments.posterior)
+@checked
 def carried(earlier: Posterior, later: Posterior) -> Posterior:
     """Return a later result with the texts and links of an earlier one, for the items of both."""
     names = earlier.items().tolist()
@@ -56,9 +62,7 @@ def carried(earlier: Posterior, later: Posterior) -> Posterior:
     return describe(later, text=texts, url=urls)
 
 
-@arguments.checked(
-    frame=arguments.frame, item=arguments.text, text=arguments.text, url=arguments.text, source=arguments.text
-)
+@checked
 def columns(
     frame: pd.DataFrame, item: str, *, text: str | None = None, url: str | None = None, source: str = "the table"
 ) -> dict[str, pd.Series[Any]]:
@@ -97,8 +101,10 @@ def columns(
     return described
 
 
-@arguments.checked(path=arguments.input_path, column=arguments.text, text=arguments.text, url=arguments.text)
-def from_file(path: Path, column: str | None, *, text: str | None, url: str | None) -> dict[str, pd.Series[Any]]:
+@checked
+def from_file(
+    path: Annotated[Path, arguments.input_path], column: str | None, *, text: str | None, url: str | None
+) -> dict[str, pd.Series[Any]]:
     """Read texts and links of items from a table with a row for each item or annotation; see :func:`columns`.
 
     Raises:

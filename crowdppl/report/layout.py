@@ -8,12 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 from markupsafe import Markup
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, OutputFile, PositiveFloat, checked
 from crowdppl.files import atomic, digests
 from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.result import JudgesResult
@@ -28,19 +29,13 @@ from crowdppl.report.plan import Actions
 from crowdppl.report.rendering import rendered
 
 
-@arguments.checked(
-    posterior=arguments.numeric_posterior,
-    path=arguments.output_file,
-    run=arguments.mapping,
-    level=arguments.level,
-    title=arguments.text,
-)
+@checked
 def write_numbers(
     posterior: NumericPosterior,
-    path: str | Path,
-    run: Mapping[str, Any] | None = None,
+    path: OutputFile,
+    run: Annotated[Mapping[str, Any], arguments.mapping] | None = None,
     *,
-    level: float | None = None,
+    level: Level | None = None,
     title: str | None = None,
 ) -> Path:
     """Write the report of a result whose labels are numbers to a file, atomically; arguments as of :func:`write`.
@@ -55,8 +50,10 @@ def write_numbers(
     return path
 
 
-@arguments.checked(posterior=arguments.posterior, run=arguments.mapping, options=arguments.anything)
-def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
+@checked
+def page(
+    posterior: Posterior, run: Annotated[Mapping[str, Any], arguments.mapping] | None = None, **options: Any
+) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
     # Texts are shown by the template alone: the script does not need them.
@@ -69,31 +66,19 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     )
 
 
-@arguments.checked(
-    posterior=arguments.any_posterior,
-    path=arguments.output_file,
-    run=arguments.mapping,
-    level=arguments.level,
-    title=arguments.text,
-    text=arguments.by_item,
-    url=arguments.by_item,
-    cost=arguments.anything,
-    folder=arguments.anything,
-    worker_table=arguments.worker_table,
-    actions=arguments.report_actions,
-)
+@checked
 def write(
-    posterior: Posterior,
-    path: str | Path,
-    run: Mapping[str, Any] | None = None,
+    posterior: Annotated[Posterior, arguments.any_posterior],
+    path: OutputFile,
+    run: Annotated[Mapping[str, Any], arguments.mapping] | None = None,
     *,
-    level: float | None = None,
+    level: Level | None = None,
     title: str | None = None,
-    text: Descriptions | None = None,
-    url: Descriptions | None = None,
-    cost: float | None = None,
-    folder: Path | None = None,
-    worker_table: pd.DataFrame | None = None,
+    text: Annotated[Descriptions, arguments.by_item] | None = None,
+    url: Annotated[Descriptions, arguments.by_item] | None = None,
+    cost: Annotated[float, arguments.anything] | None = None,
+    folder: Annotated[Path, arguments.anything] | None = None,
+    worker_table: Annotated[pd.DataFrame, arguments.worker_table] | None = None,
     actions: Actions | None = None,
 ) -> Path:
     """Write the report to a file, atomically.
@@ -136,26 +121,19 @@ def write(
     return path
 
 
-@arguments.checked(
-    result=arguments.any_judges_result,
-    path=arguments.output_file,
-    run=arguments.mapping,
-    title=arguments.text,
-    items=arguments.table_of("result.next()", "item", "label", "probability", "width_after"),
-    needed=arguments.table_of("result.labels_needed(width)", "how", "labels", "width"),
-    width=arguments.positive,
-    pass_at=arguments.table_of("result.pass_at(k)", "system", "k"),
-)
+@checked
 def write_judges(
     result: JudgesResult | CriteriaResult,
-    path: str | Path,
-    run: Mapping[str, Any] | None = None,
+    path: OutputFile,
+    run: Annotated[Mapping[str, Any], arguments.mapping] | None = None,
     *,
     title: str | None = None,
-    items: pd.DataFrame | None = None,
-    needed: pd.DataFrame | None = None,
-    width: float | None = None,
-    pass_at: pd.DataFrame | None = None,
+    items: Annotated[pd.DataFrame, arguments.table_of("result.next()", "item", "label", "probability", "width_after")]
+    | None = None,
+    needed: Annotated[pd.DataFrame, arguments.table_of("result.labels_needed(width)", "how", "labels", "width")]
+    | None = None,
+    width: PositiveFloat | None = None,
+    pass_at: Annotated[pd.DataFrame, arguments.table_of("result.pass_at(k)", "system", "k")] | None = None,
 ) -> Path:
     """Write the report on judges and systems to a file, atomically.
 

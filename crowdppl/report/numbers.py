@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.report.rendering import Table
@@ -28,13 +29,15 @@ WORDS = {
 }
 
 
-@arguments.checked(
-    posterior=arguments.numeric_posterior,
-    level=arguments.level,
-    workers=arguments.table_of("posterior.workers()", "worker", "annotations", "bias", "verdict"),
-)
+@checked
 def number_actions(
-    posterior: NumericPosterior, *, level: float | None = None, workers: pd.DataFrame | None = None
+    posterior: NumericPosterior,
+    *,
+    level: Level | None = None,
+    workers: Annotated[
+        pd.DataFrame, arguments.table_of("posterior.workers()", "worker", "annotations", "bias", "verdict")
+    ]
+    | None = None,
 ) -> list[str]:
     """Return what to do, a sentence each, the most important first.
 
@@ -96,14 +99,12 @@ def shown(value: float) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-@arguments.checked(
-    posterior=arguments.numeric_posterior, run=arguments.mapping, level=arguments.level, title=arguments.text
-)
+@checked
 def numbers_content(
     posterior: NumericPosterior,
-    run: Mapping[str, Any] | None = None,
+    run: Annotated[Mapping[str, Any], arguments.mapping] | None = None,
     *,
-    level: float | None = None,
+    level: Level | None = None,
     title: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the data of the page, and the variables of ``numbers.html``.

@@ -12,13 +12,14 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import acquisition, arguments
+from crowdppl.arguments import NonNegativeInt, PositiveInt, Seed, checked
 from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior import workers
@@ -125,11 +126,13 @@ class Actions:
         return [*people, *questions, items]
 
 
-@arguments.checked(
-    posterior=arguments.posterior, cost=arguments.anything, worker_table=arguments.worker_table, seed=arguments.seed
-)
+@checked
 def actions(
-    posterior: Posterior, *, cost: float | None = None, worker_table: pd.DataFrame | None = None, seed: int = 0
+    posterior: Posterior,
+    *,
+    cost: Annotated[float, arguments.anything] | None = None,
+    worker_table: Annotated[pd.DataFrame, arguments.worker_table] | None = None,
+    seed: Seed = 0,
 ) -> Actions:
     """Return what to do about workers, items and the guideline.
 
@@ -186,7 +189,7 @@ def _near(probability: Array) -> Array:
     return np.asarray(near[np.arange(len(near)), probability.argmax(1)])
 
 
-@arguments.checked(cost=arguments.anything)
+@checked
 def price(cost: Any) -> None:
     """Refuse an invalid price.
 
@@ -210,14 +213,14 @@ def class_names(labels: Array) -> list[str]:
     return [f"“{text}”" for text in texts]
 
 
-@arguments.checked(words=arguments.several(arguments.text, 0))
-def shell_line(words: Sequence[str]) -> str:
+@checked
+def shell_line(words: Annotated[Sequence[str], arguments.several(arguments.text, 0)]) -> str:
     """Return a command as one line that can be pasted into a shell."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
-@arguments.checked(count=arguments.whole(0), folder=arguments.input_path)
-def next_command(count: int, folder: Path | None = None) -> str:
+@checked
+def next_command(count: NonNegativeInt, folder: Annotated[Path, arguments.input_path] | None = None) -> str:
     """Return the command that writes the ``count`` open items of a result to a file."""
     place = [] if folder is None else [f"./{folder}" if str(folder).startswith("-") else str(folder)]
     return shell_line(["crowdppl", "next", *place, "-n", str(count), "--sure", str(OPEN)])
@@ -262,8 +265,8 @@ def _rounds(posterior: Posterior, count: int, answers: int, cost: float | None, 
 # ---------------------------------------------------------------------- lines of text
 
 
-@arguments.checked(actions=arguments.report_actions, posterior=arguments.posterior, shown=arguments.whole(1))
-def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[str]:
+@checked
+def lines(actions: Actions, posterior: Posterior, *, shown: PositiveInt = SHOWN) -> list[str]:
     """Return what to do as lines for a terminal, most urgent first; before all that, that the fit has not converged, if so."""
     if posterior.labels_unclear:
         return [posterior.alert, "Nothing is said of items and workers before the labels are clean."]

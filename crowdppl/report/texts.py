@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.spans import has_spans
@@ -20,7 +20,7 @@ SHOWN, MOST = 60, 400
 STEPS = 10
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def texts(posterior: Posterior) -> dict[str, Any] | None:
     """Return the sequences to show, least certain first; ``None`` for a result without spans.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 
 from crowdppl import arguments
+from crowdppl.arguments import Folder, InputPath, Level, NonNegativeFloat, NonNegativeInt, PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import item_column
 from crowdppl.errors import FileError, ModelError, OptionError, listed, suggestion, warn
@@ -65,46 +66,27 @@ class Distributed:
     interval_method: str
 
 
-@arguments.checked(
-    path=arguments.input_path,
-    model=arguments.anything,
-    method=arguments.text,
-    consensus=arguments.folder,
-    max_iter=arguments.whole(1),
-    tol=arguments.at_least_zero,
-    chains=arguments.whole(1),
-    warmup=arguments.whole(0),
-    num_samples=arguments.whole(1),
-    level=arguments.level,
-    seed=arguments.seed,
-    checkpoint=arguments.folder,
-    every=arguments.at_least_zero,
-    task=arguments.text,
-    worker=arguments.text,
-    label=arguments.text,
-    truth=arguments.text,
-    progress=arguments.function,
-)
+@checked
 def distribute(
-    path: str | Path,
+    path: InputPath,
     model: str | AnnotationModel = "dawid-skene",
     *,
-    method: Literal["em", "gibbs"] = "em",
-    consensus: str | Path | None = None,
-    max_iter: int = 2000,
-    tol: float = 1e-9,
-    chains: int = 4,
-    warmup: int = 100,
-    num_samples: int = 250,
-    level: float | None = None,
-    seed: int = 0,
-    checkpoint: str | Path | None = None,
-    every: float = EVERY,
+    method: Annotated[Literal["em", "gibbs"], arguments.text] = "em",
+    consensus: Folder | None = None,
+    max_iter: PositiveInt = 2000,
+    tol: NonNegativeFloat = 1e-9,
+    chains: PositiveInt = 4,
+    warmup: NonNegativeInt = 100,
+    num_samples: PositiveInt = 250,
+    level: Level | None = None,
+    seed: Seed = 0,
+    checkpoint: Folder | None = None,
+    every: NonNegativeFloat = EVERY,
     task: str | None = None,
     worker: str | None = None,
     label: str | None = None,
     truth: str | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Annotated[ProgressCallback, arguments.function] | None = None,
 ) -> Distributed:
     """Fit a model to a Parquet file, or a folder of them, of which each process reads and holds its share.
 

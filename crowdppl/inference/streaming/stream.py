@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import pyarrow.parquet
 import torch
 
 from crowdppl import arguments
+from crowdppl.arguments import InputPath, Level, OutputFile, PositiveFloat, PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
@@ -67,46 +68,27 @@ class Streamed:
     interval_method: str
 
 
-@arguments.checked(
-    path=arguments.input_path,
-    model=arguments.anything,
-    method=arguments.text,
-    consensus=arguments.output_file,
-    passes=arguments.whole(1),
-    rows=arguments.whole(1),
-    step_size_exponent=arguments.number(above=0.5, at_most=1),
-    guide=arguments.choice("auto", "point"),
-    batch_size=arguments.whole(1),
-    learning_rate=arguments.positive,
-    num_samples=arguments.whole(1),
-    level=arguments.level,
-    seed=arguments.seed,
-    task=arguments.text,
-    worker=arguments.text,
-    label=arguments.text,
-    truth=arguments.text,
-    progress=arguments.function,
-)
+@checked
 def stream(
-    path: str | Path,
+    path: InputPath,
     model: str | AnnotationModel = "dawid-skene",
     *,
-    method: Literal["em", "vb", "svi"] = "em",
-    consensus: str | Path | None = None,
-    passes: int = 4,
-    rows: int = ROWS,
-    step_size_exponent: float = 0.7,
+    method: Annotated[Literal["em", "vb", "svi"], arguments.text] = "em",
+    consensus: OutputFile | None = None,
+    passes: PositiveInt = 4,
+    rows: PositiveInt = ROWS,
+    step_size_exponent: Annotated[float, arguments.number(above=0.5, at_most=1)] = 0.7,
     guide: Literal["auto", "point"] = "auto",
-    batch_size: int = 10_000,
-    learning_rate: float = 0.05,
-    num_samples: int = 200,
-    level: float | None = None,
-    seed: int = 0,
+    batch_size: PositiveInt = 10_000,
+    learning_rate: PositiveFloat = 0.05,
+    num_samples: PositiveInt = 200,
+    level: Level | None = None,
+    seed: Seed = 0,
     task: str | None = None,
     worker: str | None = None,
     label: str | None = None,
     truth: str | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Annotated[ProgressCallback, arguments.function] | None = None,
 ) -> Streamed:
     """Fit a model to a Parquet file, or a folder of them, that need not fit in memory.
 

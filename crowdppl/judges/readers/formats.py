@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import InputPath, PositiveInt, checked
 from crowdppl.data import questions
 from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
@@ -76,15 +77,13 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq", END
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
-@arguments.checked(
-    path=arguments.input_path, format=arguments.text, metric=arguments.anything, limit=arguments.whole(1)
-)
+@checked
 def read_frame(
-    path: str | Path,
+    path: InputPath,
     format: str | None = None,
     *,
     metric: str | Sequence[str] | None = None,
-    limit: int = LIMIT,
+    limit: PositiveInt = LIMIT,
 ) -> VerdictRows:
     """Read the verdicts of a file, or of a folder of files of one format, as a table.
 
@@ -103,19 +102,13 @@ def read_frame(
         return _one(opened(file, limit), format, wanted)
 
 
-@arguments.checked(
-    path=arguments.input_path,
-    format=arguments.text,
-    metric=arguments.anything,
-    limit=arguments.whole(1),
-    options=arguments.anything,
-)
+@checked
 def read(
-    path: str | Path,
+    path: InputPath,
     format: str | None = None,
     *,
     metric: str | Sequence[str] | None = None,
-    limit: int = LIMIT,
+    limit: PositiveInt = LIMIT,
     **options: Any,
 ) -> Verdicts:
     """Read the verdicts of judges from what an evaluation tool has written, or from a table.
@@ -143,19 +136,13 @@ def read(
     return _verdicts(path, *_rows_and_table(path, format, limit, options, metric=metric), options)
 
 
-@arguments.checked(
-    path=arguments.input_path,
-    format=arguments.text,
-    criterion=arguments.text,
-    limit=arguments.whole(1),
-    options=arguments.anything,
-)
+@checked
 def read_criteria(
-    path: str | Path,
+    path: InputPath,
     format: str | None = None,
     *,
     criterion: str | None = None,
-    limit: int = LIMIT,
+    limit: PositiveInt = LIMIT,
     **options: Any,
 ) -> dict[Any, Verdicts]:
     """Read the verdicts on each criterion of a file, for :func:`crowdppl.judges.fit_criteria`.

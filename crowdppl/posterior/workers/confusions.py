@@ -7,13 +7,14 @@ confusion matrices.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
@@ -41,7 +42,7 @@ COLUMNS = ["worker", "truth", "label", "share", "annotations", "of", "others", "
 CROWD_COLUMNS = ["truth", "label", "share", "annotations", "of", "workers", "asked", "torn"]
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
     """Return systematic confusions of single workers: a wrong label that a worker, unlike others, often gives to a class.
 
@@ -108,8 +109,10 @@ def _discoveries(p_value: Array, tests: int) -> Array:
     return np.asarray(p_value <= (ordered[below[-1]] if len(below) else -1.0))
 
 
-@arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
-def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = None) -> pd.DataFrame:
+@checked
+def crowd_confusions(
+    posterior: PosteriorVariables, *, without: Annotated[Array, arguments.array("worker", kind="whole")] | None = None
+) -> pd.DataFrame:
     """Return the classes that the crowd as a whole confuses, which suggests a problem of the guideline.
 
     A confusion is listed if at least 15% of the annotations of a class have the wrong label, which with three or more classes
@@ -184,8 +187,10 @@ def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = N
     return table.sort_values("annotations", ascending=False, kind="stable").reset_index(drop=True)
 
 
-@arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
-def label_counts(posterior: PosteriorVariables, *, without: Array | None = None) -> Array:
+@checked
+def label_counts(
+    posterior: PosteriorVariables, *, without: Annotated[Array, arguments.array("worker", kind="whole")] | None = None
+) -> Array:
     """Return the number of annotations by reported class and given label, ``(K, K)``, optionally without some workers."""
     K = len(posterior.labels)
     item, worker, label = posterior.annotation_index()

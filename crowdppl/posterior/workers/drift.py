@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Identifier, Level, NonNegativeInt, TwoOrMore, checked
 from crowdppl.errors import OptionError
 from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.variables import PosteriorVariables
@@ -38,14 +38,9 @@ CHANGE_COLUMNS = [
 FAST, MIN_TIMED = 1 / 3, 10
 
 
-@arguments.checked(
-    posterior=arguments.posterior,
-    worker=arguments.identifier,
-    windows=arguments.whole(2),
-    level=arguments.level,
-)
+@checked
 def accuracy_over_time(
-    posterior: PosteriorVariables, worker: Any = None, *, windows: int = 5, level: float | None = None
+    posterior: PosteriorVariables, worker: Identifier = None, *, windows: TwoOrMore = 5, level: Level | None = None
 ) -> pd.DataFrame:
     """Return the accuracy in successive windows of a worker's annotations.
 
@@ -86,8 +81,10 @@ def accuracy_over_time(
     )
 
 
-@arguments.checked(posterior=arguments.posterior, level=arguments.level, minimum=arguments.whole(0))
-def accuracy_change(posterior: PosteriorVariables, *, level: float | None = None, minimum: int = 10) -> pd.DataFrame:
+@checked
+def accuracy_change(
+    posterior: PosteriorVariables, *, level: Level | None = None, minimum: NonNegativeInt = 10
+) -> pd.DataFrame:
     """Return the change of each worker's accuracy from the first to the second half of their annotations.
 
     Args:
@@ -123,7 +120,7 @@ def accuracy_change(posterior: PosteriorVariables, *, level: float | None = None
     )
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def became_worse(posterior: PosteriorVariables) -> pd.DataFrame:
     """Return the workers whose accuracy fell over time, largest fall first.
 
@@ -149,7 +146,7 @@ def became_worse(posterior: PosteriorVariables) -> pd.DataFrame:
     return table
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def median_seconds(posterior: PosteriorVariables) -> Array:
     """Return the median duration of each worker's annotations, in the unit of the data: ``(J,)``, NaN without durations.
 
@@ -162,7 +159,7 @@ def median_seconds(posterior: PosteriorVariables) -> Array:
     return medians.reindex(range(len(posterior.worker_names()))).to_numpy()
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def relative_speed(posterior: PosteriorVariables) -> Array:
     """Return the median duration of each worker relative to the others: ``(J,)``, below 1 for faster workers.
 

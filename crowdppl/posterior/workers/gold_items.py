@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.errors import OptionError
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.variables import PosteriorVariables
 
 
-@arguments.checked(posterior=arguments.posterior, truth=arguments.anything, level=arguments.level)
-def gold_accuracy(posterior: PosteriorVariables, truth: Any = None, *, level: float | None = None) -> pd.DataFrame:
+@checked
+def gold_accuracy(posterior: PosteriorVariables, truth: Any = None, *, level: Level | None = None) -> pd.DataFrame:
     """Return the share of correct annotations on items with known true labels, without a model.
 
     Args:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.arguments import Level, checked
 from crowdppl.errors import DataError
 from crowdppl.posterior import viewed
 from crowdppl.posterior.measures import interval
@@ -24,8 +25,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@arguments.checked(posterior=arguments.posterior, level=arguments.level)
-def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.DataFrame:
+@checked
+def table(posterior: PosteriorVariables, *, level: Level | None = None) -> pd.DataFrame:
     """Return a table with one row per group of annotators, after Table 4 of Mena and Ñanculef (2019).
 
     Columns: ``group``; ``share`` of annotations, or of workers where each worker belongs to one group; ``similarity`` to the
@@ -44,21 +45,21 @@ def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.Da
     return pd.DataFrame(out)
 
 
-@arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
-def similarity(confusion: Array) -> Array:
+@checked
+def similarity(confusion: Annotated[Array, arguments.amounts(0, 1, axes=2)]) -> Array:
     """Return the similarity of matrices ``(..., K, K)`` to the identity: 1 for the identity, 0 for uniform rows, or less."""
     K = confusion.shape[-1]
     uniform = _divergence(np.full((K, K), 1 / K), np.eye(K)).mean(-1)
     return np.asarray(1 - _divergence(confusion, np.eye(K)).mean(-1) / uniform)
 
 
-@arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
-def row_entropy(confusion: Array) -> Array:
+@checked
+def row_entropy(confusion: Annotated[Array, arguments.amounts(0, 1, axes=2)]) -> Array:
     """Return the mean entropy of the rows of ``(..., K, K)`` in nats: 0 for deterministic rows, log K for uniform ones."""
     return np.asarray(-_xlogx(confusion).sum(-1).mean(-1))
 
 
-@arguments.checked(posterior=arguments.posterior)
+@checked
 def worker_map(posterior: PosteriorVariables) -> pd.DataFrame:
     """Return a two-dimensional map of workers: the first two principal components of their mean embeddings.
 

@@ -14,12 +14,13 @@ hypothesis; for workers with few annotations it stays near the expected shares.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
@@ -38,8 +39,10 @@ MAX_OPERATIONS = 2e8
 BLOCK = 2**17
 
 
-@arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
-def spammer_probability(posterior: PosteriorVariables, *, expected: float = EXPECTED) -> Array:
+@checked
+def spammer_probability(
+    posterior: PosteriorVariables, *, expected: Annotated[float, arguments.between(0, 0.6, EXPECTED)] = EXPECTED
+) -> Array:
     """Return the probability that each worker's labels do not depend on the truth: ``(J,)``.
 
     Args:
@@ -52,8 +55,10 @@ def spammer_probability(posterior: PosteriorVariables, *, expected: float = EXPE
     return hypothesis_probabilities(posterior, expected=expected)[:, 1]
 
 
-@arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
-def hypothesis_probabilities(posterior: PosteriorVariables, *, expected: float = EXPECTED) -> Array:
+@checked
+def hypothesis_probabilities(
+    posterior: PosteriorVariables, *, expected: Annotated[float, arguments.between(0, 0.6, EXPECTED)] = EXPECTED
+) -> Array:
     """Return the probability that each worker is informed, random or adversarial: ``(J, 3)``, rows sum to one.
 
     Args:

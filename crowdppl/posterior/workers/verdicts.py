@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
+from crowdppl.arguments import checked
 from crowdppl.posterior import sets
 from crowdppl.posterior.measures import accuracy, kappa
 from crowdppl.posterior.variables import PosteriorVariables
@@ -68,8 +69,11 @@ DEPENDENT = 2.5
 MOST_PAIRS = 2_000_000
 
 
-@arguments.checked(posterior=arguments.posterior, probabilities=arguments.array("worker", "hypothesis"))
-def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) -> Array:
+@checked
+def verdicts(
+    posterior: PosteriorVariables,
+    probabilities: Annotated[Array, arguments.array("worker", "hypothesis")] | None = None,
+) -> Array:
     """Return the verdict on each worker: ``(J,)``, each one of ``VERDICTS``.
 
     The first that applies:
