@@ -143,12 +143,12 @@ def _plain(name: str) -> str:
 def _beside(names: Sequence[str], rest: Sequence[int]) -> list[int]:
     """Return the columns with what workers entered beside their labels: ``ann_confidence`` beside ``ann`` or ``ann_label``."""
     plain = {n: _plain(names[n]) for n in rest}
-    owners = {n: next((m[1] for form in _BESIDE if (m := form.fullmatch(name))), None) for n, name in plain.items()}
-    if not any(owners.values()):
+    of_worker = {n: next((m[1] for form in _BESIDE if (m := form.fullmatch(name))), None) for n, name in plain.items()}
+    if not any(of_worker.values()):
         return []
-    labels = [name for n, name in plain.items() if owners[n] is None]
+    labels = [name for n, name in plain.items() if of_worker[n] is None]
     workers = {*labels, *(m[1] for name in labels for form in _LABEL_OF if (m := form.fullmatch(name)))}
-    return [n for n, owner in owners.items() if owner in workers]
+    return [n for n, worker in of_worker.items() if worker in workers]
 
 
 def _apart(columns: dict[int, Cells]) -> set[int]:

@@ -8,7 +8,7 @@ import pytest
 from commands import run
 
 import crowdppl
-from crowdppl.errors import FileError
+from crowdppl.errors import CrowdpplWarning, FileError
 
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -84,7 +84,8 @@ def test_the_sheet_with_content_is_read(sheets, hidden, tmp_path):
 
 def test_names_are_kept_as_written(tmp_path):
     rows = [["task", "worker", "label"], ["007", "a,b", "x\ny"], ["7", 'say "a"', "z"]]
-    data = crowdppl.read(xlsx(tmp_path / "x.xlsx", {"s": rows}))
+    with pytest.warns(CrowdpplWarning, match="'7' and '007'"):
+        data = crowdppl.read(xlsx(tmp_path / "x.xlsx", {"s": rows}))
     assert data.items.tolist() == ["007", "7"]
     assert data.workers.tolist() == ["a,b", 'say "a"']
     assert data.labels.tolist() == ["x\ny", "z"]
