@@ -64,6 +64,6 @@ def test_as_many_draws_as_a_second_of_operations():
     data = simulated(items=20, seed=1)[0]
     each = memory.OPERATIONS // 500
     states = (each - 20 * data.N * data.K - 20 * data.J * data.K**2) // (data.A + 2 * data.J * data.K)
-    assert memory.worthwhile(states, data) in (500, 501)
-    assert memory.worthwhile(2 * states, data) == memory.LEAST
-    assert memory.worthwhile(2, data) == memory.KEPT
+    assert memory.sufficient(states, data) in (500, 501)
+    assert memory.sufficient(2 * states, data) == memory.LEAST
+    assert memory.sufficient(2, data) == memory.KEPT
