@@ -22,7 +22,7 @@ from crowdppl.inference.em_loop import EMLoop
 from crowdppl.inference.em_state import EMCheckpoint, EMResult
 from crowdppl.inference.em_stochastic import StochasticEMLoop
 from crowdppl.inference.m_step import MStep, Schedule
-from crowdppl.inference.memory import KEPT, affordable, thinned_note, worthwhile
+from crowdppl.inference.memory import KEPT, affordable, sufficient, thinned_note
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.solutions import share, solution, warning
@@ -98,7 +98,7 @@ def em(
             networks or in which an item has several truths.
         accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008; from several steps
             where both are compiled, Anderson 1965), falling back to the plain step wherever the log posterior would fall.
-        num_samples: draws for intervals, see ``interval_method`` of the result; ``None`` for as many as are worth their time.
+        num_samples: draws for intervals, see ``interval_method`` of the result; ``None`` for as many as suffice in a second.
         learning_rate: of Adam, for networks.
         batch_size: items in a mini-batch, for networks.
         epochs: passes over the items in one M step, for networks.
@@ -238,7 +238,7 @@ def _intervals(
         count = affordable(space.size, data, requested)
         warnings = [thinned_note(count, requested)] if count < requested else []
         if num_samples is None:
-            count = min(count, worthwhile(model.states, data))
+            count = min(count, sufficient(model.states, data))
         later = partial(_swept, model, data, point, count)
         return Draws({}, "approximation", ONE_SWEEP, warnings=warnings, later=later, count=count)
     weights = {name: point[name] for name in space.weights}

@@ -44,7 +44,7 @@ def affordable(size: int, data: Annotations, draws: int) -> int:
     return max(1, min(draws, KEEP_BYTES // _draw_bytes(size, data)))
 
 
-def worthwhile(states: int, data: Annotations) -> int:
+def sufficient(states: int, data: Annotations) -> int:
     """Return how many draws around a point a fit takes where their number is not given.
 
     Args:

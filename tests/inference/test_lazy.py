@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,8 +12,8 @@ import xarray as xr
 from catalog import quiet_fit, simulated, tiny
 
 import crowdppl
+from crowdppl.inference import datatree, result
 from crowdppl.inference import fit as fitting
-from crowdppl.inference import result
 from crowdppl.models import DawidSkene
 
 MODELS = ["item-effects", "dawid-skene", "one-coin"]
@@ -119,3 +120,15 @@ def test_what_cannot_be_is_refused_in_the_fit(monkeypatch):
     monkeypatch.setattr(DawidSkene, "confusion", lambda *args: confusion(*args) * np.nan)
     with pytest.raises(crowdppl.CrowdpplError):
         quiet_fit(data, "dawid-skene", method="em", num_samples=3, max_iter=1)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_calendars_are_not_searched_for_where_there_are_none(monkeypatch, there):
+    """xarray looks for cftime at every index of names; whether it is installed is as before afterwards."""
+    monkeypatch.setattr(datatree, "_has_calendars", lambda: there)
+    monkeypatch.delitem(sys.modules, "cftime", raising=False)
+    with datatree._without_calendars():
+        assert ("cftime" in sys.modules) != there
+    assert "cftime" not in sys.modules
+    by_em().workers()
+    assert "cftime" not in sys.modules

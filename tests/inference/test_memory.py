@@ -4,6 +4,7 @@ import pytest
 from catalog import quiet_fit, simulated
 
 from crowdppl.errors import OptionError
+from crowdppl.inference import memory
 from crowdppl.inference.memory import most_draws, result_bytes
 from crowdppl.posterior.io import HEADERS
 
@@ -46,3 +47,23 @@ def test_of_options_that_a_fit_refuses():
     assert most_draws("gibbs", {"chains": 0, "num_samples": 5}) == 5
     with pytest.raises(OptionError, match="no method 'gibs'"):
         most_draws("gibs", {})
+
+
+@pytest.mark.parametrize(
+    ("operations", "options", "kept"), [(10, {}, 400), (10, {"num_samples": 7}, 7), (10**9, {}, 1000)]
+)
+def test_draws_that_take_long_are_fewer_unless_their_number_is_given(monkeypatch, operations, options, kept):
+    monkeypatch.setattr(memory, "OPERATIONS", operations)
+    posterior = quiet_fit(simulated(items=20, seed=1)[0], method="em", seed=1, **options)
+    assert posterior.tree["posterior"].sizes["draw"] == kept
+    assert not any("to stay within" in warning for warning in posterior.warnings)
+
+
+def test_as_many_draws_as_a_second_of_operations():
+    """In between, the more operations one takes, the fewer."""
+    data = simulated(items=20, seed=1)[0]
+    each = memory.OPERATIONS // 500
+    states = (each - 20 * data.N * data.K - 20 * data.J * data.K**2) // (data.A + 2 * data.J * data.K)
+    assert memory.sufficient(states, data) in (500, 501)
+    assert memory.sufficient(2 * states, data) == memory.LEAST
+    assert memory.sufficient(2, data) == memory.KEPT
