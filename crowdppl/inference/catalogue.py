@@ -30,6 +30,9 @@ MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 MOST_OPERATIONS = 3e7
 # Items times states of the model with a classifier of features above which features are left unread: a fit takes half a minute.
 MOST_STATES = 1e6
+# Annotations of an item, in the mean, from which features are left unread: with 10 of them labels were still more accurate with
+# features, with 16 less (docs/benchmarks/classifier-prior.md).
+MANY_EACH = 12
 
 
 def catalogue() -> dict[str, type[AnnotationModel]]:
@@ -107,24 +110,29 @@ def reads_by_default(data: Annotations) -> bool:
     return bool(data.D) and data.multiplicity is None and cost(data) <= MOST and data.N * states <= MOST_STATES
 
 
-def say_nothing(data: Annotations) -> bool:
-    """Return whether features of items were weighed by default, and say nothing of the classes."""
+def why_unread(data: Annotations) -> str | None:
+    """Return why features of items that were weighed are left unread by default, in words; ``None`` for others."""
     from crowdppl.model.opinions import LEAST, learned
 
-    nominal = data.kind != "ordinal" and data.sequence is None and not data.P
-    return nominal and reads_by_default(data) and learned(data).errors < LEAST
+    if data.kind == "ordinal" or data.sequence is not None or data.P or not reads_by_default(data):
+        return None
+    if data.A > MANY_EACH * data.N:
+        return f"with {data.A / data.N:.0f} annotations an item, a classifier that learns from them adds little but their errors"
+    if learned(data).errors < LEAST:
+        return "the features of items tell votes apart no better than chance would"
+    return None
 
 
 def _with_features(data: Annotations, usual: str, note: str | None) -> tuple[AnnotationModel, str | None]:
-    """Return the model that reads features in place of the usual one, or the usual one where they say nothing, and the note.
+    """Return the model that reads features in place of the usual one, or the usual one where they add nothing, and the note.
 
     It is the same where errors are independent: it had a lower log loss than Raykar's model and Dawid and Skene's.
     """
     from crowdppl.model.opinions import learned
 
-    if say_nothing(data):
-        name = usual
-        why = f"the features of items tell votes apart no better than chance would; model={FEATURES!r} reads them all the same"
+    reason = why_unread(data)
+    if reason is not None:
+        name, why = usual, f"{reason}; model={FEATURES!r} reads them all the same"
     else:
         name = FEATURES
         why = (

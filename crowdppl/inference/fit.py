@@ -44,7 +44,7 @@ from crowdppl.inference.catalogue import (
     is_numeric,
     model_name,
     named_model,
-    say_nothing,
+    why_unread,
 )
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
@@ -337,7 +337,7 @@ def fitted(
         draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     reads = reads_features(chosen, data)
-    weighed = {"features": True} if work.default and data.D and say_nothing(data) else {}  # the note says so
+    weighed = {"features": True} if work.default and why_unread(data) is not None else {}  # the note says so
     draws.warnings += _unread(reads | weighed, data, name)
     run = {
         "model": name,

@@ -222,6 +222,16 @@ def test_the_default_leaves_features_that_say_nothing_unread():
     assert model_name(default_model(data, independent=True)[0]) == "dawid-skene"
 
 
+def test_features_are_left_unread_where_items_have_many_labels():
+    data, _ = crowd(items=60, strength=3.0)
+    assert model_name(default_model(data)[0]) == FEATURES
+    often = torch.arange(data.A).repeat(5).sort().values
+    many = replace(data, item=data.item[often], worker=data.worker[often], label=data.label[often])
+    model, note = default_model(many)
+    assert model_name(model) == "item-effects"
+    assert "with 15 annotations an item" in note
+
+
 def test_large_data_are_fitted_without_features(monkeypatch):
     data, _ = crowd(strength=3.0)
     assert model_name(default_model(data)[0]) == model_name(default_model(data, independent=True)[0]) == FEATURES
