@@ -39,7 +39,7 @@ from crowdppl.model.hyperparameters import require_positive
 from crowdppl.model.networks import features_of
 from crowdppl.model.opinions import learned
 from crowdppl.model.plates import Plates
-from crowdppl.models.item_effects import ItemEffects
+from crowdppl.models.item_effects import ItemEffects, require_effects
 
 # Shape of the prior of trust: no density at 0.
 SHAPE = 2.0
@@ -79,7 +79,7 @@ class FeaturesAndEffects(AnnotationModel):
 
     def __post_init__(self) -> None:
         require_positive(self, "prior_trust")
-        _ = self.effects  # which checks the other fields
+        require_effects(self)
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:

@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import pyro
@@ -72,6 +72,22 @@ FIRST, LATER = 20, 1
 
 def _is_strength(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= LARGEST
+
+
+def require_effects(model: Any) -> None:
+    """Check the hyperparameters of item effects, which a model has as attributes.
+
+    Raises:
+        ModelError: for the first that is invalid.
+    """
+    require_pseudo_counts(model, "prior_items", "prior_effects")
+    require_positive(model, "deviation", "preference", "crowd")
+    require_share(model, "anchoring")
+    given = model.strengths
+    if given is not None and not (isinstance(given, tuple) and given and all(_is_strength(s) for s in given)):
+        raise ModelError(
+            f"{type(model).__name__}: strengths is {shown(given)}; it must be a tuple of numbers above 0 and at most {LARGEST:g}"
+        )
 
 
 def _votes(anchor: Tensor) -> Tensor:
@@ -137,14 +153,7 @@ class ItemEffects(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        require_pseudo_counts(self, "prior_items", "prior_effects")
-        require_positive(self, "deviation", "preference", "crowd")
-        require_share(self, "anchoring")
-        given = self.strengths
-        if given is not None and not (isinstance(given, tuple) and given and all(_is_strength(s) for s in given)):
-            raise ModelError(
-                f"ItemEffects: strengths is {shown(given)}; it must be a tuple of numbers above 0 and at most {LARGEST:g}"
-            )
+        require_effects(self)
 
     # ------------------------------------------------------------------ the model
 
