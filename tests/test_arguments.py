@@ -372,6 +372,7 @@ def calls(place):
         "crowdppl.stream": {"path": path, "passes": 1, "num_samples": 20},
         "crowdppl.distribute": {"path": path, "method": "gibbs", "chains": 2, "warmup": 2, "num_samples": 20},
         "crowdppl.update": {**p, "more": frame().head(3)},
+        "update.as_criteria": {"before": data()},
         "update.joined": {"before": data(), "more": data()},
         "read.to_annotations": None,
         "acquisition.effective": {"n": 3, "rho": 0.1},
