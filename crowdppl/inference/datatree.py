@@ -42,10 +42,7 @@ def _has_calendars() -> bool:
 
 @contextmanager
 def _without_calendars() -> Iterator[None]:
-    """Have xarray not look for cftime, where it is not installed: it searches all folders anew for every index of objects.
-
-    Of a small fit that takes a fifth of the time.
-    """
+    """Have xarray not look for cftime where it is not installed: it searches all folders anew for every index of objects."""
     if _has_calendars() or "cftime" in sys.modules:
         yield
         return
