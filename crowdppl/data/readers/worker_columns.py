@@ -229,6 +229,8 @@ def looks_wide(table: pd.DataFrame) -> bool:
         parts = layout(table, "")
     except DataError:
         return False
+    if not table.shape[1]:
+        return False
     table = table.iloc[: before_totals(table.iloc[:, parts.item].tolist())]
     columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in parts.workers]
     if len(columns) < 2 or len(columns) < 0.5 * (table.shape[1] - 1 - len(parts.answers) - len(parts.others)):
