@@ -23,6 +23,7 @@ COMPUTATION = [
     *(
         f"crowdppl/{name}"
         for name in (
+            "arguments",
             "isolation",
             "data",
             "kernels",
