@@ -99,9 +99,10 @@ def main() -> None:
     header += [*NAMES, "accuracy of a worker"]
     quoted = "".join(f"\n\n> {one}" for one in results["default"]["said"])
     body = f"""A model as a user writes it: the log odds of a correct label are linear in a worker's experience, with an effect
-`Normal(0, sigma)` of each worker and `sigma ~ HalfNormal(0.5)`. {crowds} crowds of {WORKERS} workers, {ITEMS} items of three classes
-with {PER_ITEM} annotations each; parameters are drawn from the prior, so that intervals of {LEVEL:.0%} hold {LEVEL:.0%} of them if the
-computation is right. Over {crowds} crowds the standard error is {100 * np.sqrt(LEVEL * (1 - LEVEL) / crowds):.0f}% for a shared
+`Normal(0, sigma)` of each worker and `sigma ~ HalfNormal(0.5)`. {crowds} crowds of {WORKERS} workers, {ITEMS} items of three
+classes with {PER_ITEM} annotations each; parameters are drawn from the prior, so that intervals of {LEVEL:.0%} hold
+{LEVEL:.0%} of them if the computation is right. Over {crowds} crowds the standard error is
+{100 * np.sqrt(LEVEL * (1 - LEVEL) / crowds):.0f}% for a shared
 parameter. Gibbs sampling and NUTS take {SAMPLED["num_samples"]} draws of each of {SAMPLED["chains"]} chains after
 {SAMPLED["warmup"]}, with effects in [non-centred form](nuts.md#hierarchies) where they choose it.
 
