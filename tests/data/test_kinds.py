@@ -166,4 +166,4 @@ def test_the_command_asks_about_words(tmp_path):
     shown = " ".join(run("fit", tmp_path / "sizes.csv", "--out", tmp_path / "results").output.split())
     assert "--order low,medium,high" in shown
     looked = " ".join(run("look", tmp_path / "sizes.csv").output.split())
-    assert "--order low,medium,high" in looked
+    assert "lowest first, with --order low,medium,high, or --kind nominal if not" in looked
