@@ -25,6 +25,8 @@ _VALUE = (
     + r"|\([^()]*\)|\[[^][]*\]|\{[^{}]*\}|\.\.\.|[^\s,;:()'\"]*[^\s,;:.()'\"]"
 )
 _WORD = re.compile(r"^['\"]([\w.-]+)['\"]$")
+_LIST = re.compile(r"\['[^'\\,]*'(?:, '[^'\\,]*')*\]")
+_TWICE = re.compile(r"(--[a-z-]+(?: (?:'[^']*'|[^\s()']+))?) \(\1\)")
 _ARGUMENT = re.compile(
     rf"(?P<quoted>{_QUOTED})|(?<![\w.-])(?P<name>[a-z]\w*)(?:=(?!=)(?P<value>{_VALUE})?|(?=[^\w=]|$))"
 )
@@ -61,10 +63,13 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
                 return f"{flags['names']} LABEL=NAME,..."
             pairs = ast.literal_eval(value).items()
             return f"{flags['names']} {shlex.quote(','.join(f'{label}={new}' for label, new in pairs))}"
+        if value[0] == "[" and _LIST.fullmatch(value):  # names, which an option takes with commas
+            return f"{flags[name]} {shlex.quote(','.join(ast.literal_eval(value)))}"
         word = _WORD.match(value)
         return f"{flags[name]} {word[1] if word else value}"
 
-    return _ARGUMENT.sub(as_option, message)
+    # A message for both readers names the option in parentheses after the argument.
+    return _TWICE.sub(r"\1", _ARGUMENT.sub(as_option, message))
 
 
 @functools.cache

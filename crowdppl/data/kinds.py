@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, get_args
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from crowdppl.data import scale_words
 from crowdppl.data.fields import AnnotationFields, Kind
 from crowdppl.data.identifier_checks import numbers
 from crowdppl.data.numeric import looks_numeric
@@ -109,6 +111,11 @@ def question(data: AnnotationFields) -> str | None:
         )
     if data.kind is not None or not FEWEST <= data.K <= MOST:
         return None
+    if (words := scale_words.ordered(data.labels.tolist())) is not None:
+        return (
+            f"labels {listed(words, MOST)} were taken for classes without an order; if they are grades, state the order, lowest "
+            f"first, with order={words!r} (--order {shlex.quote(','.join(words))}), or kind='nominal' if not"
+        )
     values = numbers(data.labels)
     if values is None or values.min() not in (0, 1) or not bool((np.diff(np.sort(values)) == 1).all()):
         return None

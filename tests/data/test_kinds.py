@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalog import quiet_fit
+from commands import run
 
 import crowdppl
 from crowdppl import Annotations, DataError, OptionError
+from crowdppl.data import kinds
 
 SIZES = ["low", "medium", "high"]
 
@@ -93,7 +95,8 @@ def test_a_model_of_grades_wants_an_order():
         ([0, 1], {}, False),
         ([1, 2, 7], {}, False),
         (list(range(25)), {"kind": "nominal"}, False),
-        (SIZES, {}, False),
+        (SIZES, {}, True),
+        (SIZES, {"kind": "nominal"}, False),
     ],
 )
 def test_what_looks_like_grades_is_asked_about(labels, options, asked):
@@ -114,3 +117,53 @@ def test_the_default_model_of_grades(tmp_path):
     updated = crowdppl.update(again, more)
     assert len(updated.grades()) == 32
     assert set(updated.severity()["worker"]) >= {"new"}
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        ["low", "medium", "high"],
+        ["poor", "fair", "good", "excellent"],
+        ["disagree", "neutral", "agree"],
+        ["Strongly_disagree", "Disagree", "Agree", "Strongly_agree"],
+        ["mild", "moderate", "severe"],
+        ["never", "sometimes", "always"],
+    ],
+    ids="-".join,
+)
+def test_words_of_a_scale_are_asked_about(scale):
+    """One note names the order of the scale and how to state it; what is fitted are classes, as before."""
+    data = Annotations.from_frame(frame(scale))
+    posterior = quiet_fit(data, independent=False)
+    (note,) = [note for note in posterior.notes if "order=" in note]
+    assert f"order={scale!r} (--order {','.join(scale)})" in note
+    assert "kind='nominal'" in note
+    assert posterior.info["model"] == "item-effects"
+    for options in ({"kind": "nominal"}, {"order": scale}):
+        stated = quiet_fit(Annotations.from_frame(frame(scale), **options), independent=False)
+        assert not [note for note in stated.notes if "order=" in note]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["cat", "dog", "cow"],
+        ["low", "high"],
+        ["low", "medium", "high", "dog"],
+        ["low", "medium", "average", "high"],
+        ["negative", "neutral", "positive"],
+        ["no", "maybe", "yes"],
+    ],
+    ids="-".join,
+)
+def test_other_words_are_not_asked_about(labels):
+    """No scale, too few words of one, and two words of one place."""
+    assert kinds.question(Annotations.from_frame(frame(labels))) is None
+
+
+def test_the_command_asks_about_words(tmp_path):
+    frame(SIZES).to_csv(tmp_path / "sizes.csv", index=False)
+    shown = " ".join(run("fit", tmp_path / "sizes.csv", "--out", tmp_path / "results").output.split())
+    assert "--order low,medium,high" in shown
+    looked = " ".join(run("look", tmp_path / "sizes.csv").output.split())
+    assert "lowest first, with --order low,medium,high, or --kind nominal if not" in looked
