@@ -363,10 +363,10 @@ the share of fits that took them for something. *Seconds* are of one processor: 
 
 {default}
 
-Further sets, both models named: a simulated crowd, and sentences of medical texts with 384 numbers of a language model each, whose
-true labels are by experts. Many labels of an item leave a classifier of the crowd's votes little to add but what the crowd has in
-common, so that the default leaves features unread where there are more than 12 annotations an item in the mean. One set on each side
-of this number does not determine it.
+Further sets, both models named: a simulated crowd, and sentences of medical texts with 384 numbers of a language model each,
+whose true labels are by experts. Many labels of an item leave a classifier of the crowd's votes little to add but what the crowd
+has in common, so that the default leaves features unread where there are more than 12 annotations an item in the mean. One set on
+each side of this number does not determine it.
 
 {other}
 

@@ -254,7 +254,8 @@ class ModelChoice:
     model: Annotated[
         str | None,
         typer.Option(
-            help="Name from `crowdppl models`. (default: item-effects, with features features-and-effects; dawid-skene if that would take too long)"
+            help="Name from `crowdppl models`. (default: item-effects, with features features-and-effects; "
+            "dawid-skene if that would take too long)"
         ),
     ] = None
     method: Annotated[
