@@ -35,11 +35,11 @@ from torch.nn.functional import one_hot
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.hyperparameters import require_positive
+from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_share
 from crowdppl.model.networks import features_of
 from crowdppl.model.opinions import learned
 from crowdppl.model.plates import Plates
-from crowdppl.models.item_effects import ItemEffects
+from crowdppl.models.item_effects import ItemEffects, require_strengths
 
 # Shape of the prior of trust: no density at 0.
 SHAPE = 2.0
@@ -78,8 +78,10 @@ class FeaturesAndEffects(AnnotationModel):
     dims: ClassVar = {**ItemEffects.dims, "trust": ()}
 
     def __post_init__(self) -> None:
-        require_positive(self, "prior_trust")
-        _ = self.effects  # which checks the other fields
+        require_pseudo_counts(self, "prior_items", "prior_effects")
+        require_positive(self, "prior_trust", "deviation", "preference", "crowd")
+        require_share(self, "anchoring")
+        require_strengths(self, self.strengths)
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:

@@ -74,6 +74,18 @@ def _is_strength(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= LARGEST
 
 
+def require_strengths(model: AnnotationModel, given: object) -> None:
+    """Refuse what is no tuple of strengths of effects, nor ``None``.
+
+    Raises:
+        ModelError: naming the model.
+    """
+    if given is not None and not (isinstance(given, tuple) and given and all(_is_strength(s) for s in given)):
+        raise ModelError(
+            f"{type(model).__name__}: strengths is {shown(given)}; it must be a tuple of numbers above 0 and at most {LARGEST:g}"
+        )
+
+
 def _votes(anchor: Tensor) -> Tensor:
     """Return the votes ``(N, K)`` of an anchor, whose rows add up to its share."""
     return anchor / anchor.sum(-1, keepdim=True)
@@ -140,11 +152,7 @@ class ItemEffects(AnnotationModel):
         require_pseudo_counts(self, "prior_items", "prior_effects")
         require_positive(self, "deviation", "preference", "crowd")
         require_share(self, "anchoring")
-        given = self.strengths
-        if given is not None and not (isinstance(given, tuple) and given and all(_is_strength(s) for s in given)):
-            raise ModelError(
-                f"ItemEffects: strengths is {shown(given)}; it must be a tuple of numbers above 0 and at most {LARGEST:g}"
-            )
+        require_strengths(self, self.strengths)
 
     # ------------------------------------------------------------------ the model
 
