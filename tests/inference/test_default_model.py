@@ -32,13 +32,14 @@ def test_another_model_by_gibbs_sampling_where_it_can():
 
 def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
     """By EM as well, and the notes say so; whoever names item effects gets them."""
-    assert not [note for note in quiet_fit(tiny(), independent=False).notes if "was fitted" in note]
+    data = tiny(features=False)
+    assert not [note for note in quiet_fit(data, independent=False).notes if "was fitted" in note]
     monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
-    posterior = quiet_fit(tiny(), independent=False)
+    posterior = quiet_fit(data, independent=False)
     assert ran(posterior) == (LARGE, "em")
     assert posterior.notes[-1].startswith("dawid-skene was fitted: with 3 classes, ")
     assert "model='item-effects' fits it all the same" in posterior.notes[-1]
-    named = quiet_fit(tiny(), DEFAULT)
+    named = quiet_fit(data, DEFAULT)
     assert ran(named) == (DEFAULT, "em")
     assert not [note for note in named.notes if "was fitted" in note]
 

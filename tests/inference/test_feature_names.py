@@ -138,7 +138,7 @@ def test_which_models_read_features_is_found(table, model, reads):
     assert reads_features(named_model(model), data) == {"features": reads}
 
 
-@pytest.mark.parametrize("model", [None, "dawid-skene", "one-coin", "pooled", "majority-vote"])
+@pytest.mark.parametrize("model", ["item-effects", "dawid-skene", "one-coin", "pooled", "majority-vote"])
 def test_features_that_are_not_read_are_named(table, model):
     """The fit says so, and a prediction for new items, which could only be the prevalence, is refused."""
     frame, features, _ = table
