@@ -154,7 +154,7 @@ def classified(task: Task, scale: float | None) -> dict[str, float]:
     posterior = crowdppl.fit(task.data, Raykar(prior_scale=scale), method="em", seed=0)
     labels = scores(posterior.probability(), task.truth)
     new = (float("nan"), float("nan"))
-    if out["read"] and task.features is not None and task.classes is not None:
+    if task.features is not None and task.classes is not None:
         predicted = crowdppl.predict(posterior, task.features)
         new = scores(predicted[[name for name in predicted if name.startswith("p_")]].to_numpy(), task.classes)
     return {"new": new[0], "new loss": new[1], "labels": labels[0], "labels loss": labels[1]}
@@ -173,7 +173,7 @@ def by_default(
         return out
     posterior.workers()
     out["with workers"] = time.process_time() - began
-    if task.features is not None and task.classes is not None:
+    if out["read"] and task.features is not None and task.classes is not None:
         predicted = crowdppl.predict(posterior, task.features)
         new = scores(predicted[[name for name in predicted if name.startswith("p_")]].to_numpy(), task.classes)
         out |= {"new": new[0], "new loss": new[1]}
