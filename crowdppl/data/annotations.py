@@ -129,7 +129,7 @@ class Annotations(AnnotationLayouts):
         scale: Annotated[Sequence[float], arguments.a_list] | None = None,
         sequence: str | None = None,
         position: str | None = None,
-        criterion: str | None = None,
+        criterion: Column | None = None,
         covariates: str | Iterable[str] | Annotations | None = None,
         source: str = "the frame",
     ) -> Self:
@@ -232,6 +232,10 @@ class Annotations(AnnotationLayouts):
         if scale is not None and kind not in (None, "numeric"):
             raise OptionError(f"scale= is that of numbers, and kind={kind!r} says that labels are none; leave one out")
         criterion = None if criterion is None else column_of(frame, criterion, (), source, "", "criterion")
+        if criterion is not None and criterion in (task, worker, label):
+            raise DataError(
+                f"{source}: criterion={criterion!r} is the column of the items, workers or labels; name another one"
+            )
         refuse_several(frame, (task, worker, label), source, criterion)
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:

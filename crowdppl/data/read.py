@@ -62,6 +62,9 @@ def read(
         for name in ("workers", "labels")
         if isinstance(options.get(name), (list, tuple))
     }
+    declared["columns"] = tuple(
+        str(options[name]) for name in ("task", "worker", "label") if options.get(name) is not None
+    )
     choices = Choices(question, skip, several, rejected, **declared)  # type: ignore[arg-type]  # checked there
     data = to_annotations(formats.read(path, format, choices, limit=limit), source_name(path), **options)
     release_memory()

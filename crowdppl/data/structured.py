@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from crowdppl.data.cells import BRACKETS, NoLabelError, is_structured, labels_of, normal, parsed, plain
+from crowdppl.data.cells import BRACKETS, NoLabelError, absent, is_structured, labels_of, normal, parsed, plain
 from crowdppl.errors import DataError, listed
 
 Several = Literal["refuse", "join", "keep", "sets"]
@@ -175,7 +175,8 @@ def refuse_vectors(values: Sequence[Any], locate: Callable[[int], str]) -> None:
     """
     at = [n for n, value in enumerate(values) if is_structured(value)]
     lists = [values[n] for n in at if isinstance(values[n], list)]
-    if not at or len(lists) < len(at) or len({len(one) for one in lists}) > 1 or len(lists[0]) < 2:
+    scalars = any(not is_structured(value) and not absent(value) for value in values)
+    if scalars or not at or len(lists) < len(at) or len({len(one) for one in lists}) > 1 or len(lists[0]) < 2:
         return
     if not all(isinstance(part, (int, float)) and 0 <= part <= 1 for one in lists for part in one):
         return

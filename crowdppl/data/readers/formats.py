@@ -158,6 +158,8 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
     with bundles.sources(path, limit) as files, within_memory(source_name(path)):
         files, blank = bundles.with_content(files, source_name(path))
         name = _format(files, source_name(path)) if format is None else format
+        if format is None and name == "forms" and all(choices.names_columns_of(file.columns) for file in files):
+            name = LONG  # times and respondents stand in tables with a row for each annotation, too
         whole = FORMATS[name].whole if name in FORMATS else None
         if whole is not None:
             return _read_whole(whole, name, files, choices, source_name(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from crowdppl.data.cells import absent
@@ -65,7 +66,6 @@ OTHERS = frozenset(
     (
         *TIMES,
         *PEOPLE,
-        *SURVEYS,
         "score",
         "completion time",
         "last modified time",
@@ -81,8 +81,18 @@ def is_forms(file: SourceFile) -> bool:
     names = [name.lower() for name in file.columns]
     known = {*WORKER_COLUMNS, *LABEL_COLUMNS}
     timed = bool(names) and (names[0] in TIMES or (names[0] == "id" and "start time" in names[:3]))
-    timed |= any(set(shown) <= set(names) for shown in _SURVEY)
-    return timed and known.isdisjoint(names) and len([name for name in names if name not in OTHERS]) > 1
+    others = OTHERS
+    if of_survey(names):
+        respondent = file.table[file.columns[names.index(next(name for name, _ in _SURVEY if name in names))]]
+        if respondent.dropna().duplicated().any():
+            return False  # a row for each answer, not for each respondent
+        timed, others = True, OTHERS | SURVEYS
+    return timed and known.isdisjoint(names) and len([name for name in names if name not in others]) > 1
+
+
+def of_survey(names: Collection[str]) -> bool:
+    """Tell whether columns, in lower case, are those of Qualtrics or SurveyMonkey."""
+    return any(set(shown) <= set(names) for shown in _SURVEY)
 
 
 def forms(file: SourceFile, choices: Choices) -> Records:
@@ -97,8 +107,9 @@ def forms(file: SourceFile, choices: Choices) -> Records:
     kept = _answered(records, rows)
     table, records = table.iloc[kept].reset_index(drop=True), [records[n] for n in kept]
     columns = {name: [row[name] for row in records] for name in table.columns}
-    asked = [name for name in columns if name.lower() not in OTHERS]
-    items, others = _items({name: columns[name] for name in asked})
+    others = OTHERS | SURVEYS if of_survey({name.lower() for name in columns}) else OTHERS
+    asked = [name for name in columns if name.lower() not in others]
+    items, unlike = _items({name: columns[name] for name in asked})
     if len(items) < 2:
         raise DataError(
             f"{file.name}: no two of its questions ({listed(asked, 4)}) have answers in common; a form is read where a column "
@@ -119,8 +130,8 @@ def forms(file: SourceFile, choices: Choices) -> Records:
                     item, name, row[item], None if time is None else row[time], where=f"row {kept[n] + 1}", record=n
                 )
     rows.note(f"{len(items):,} columns are items, such as {listed(items, 2)}")
-    if others:
-        rows.note(f"columns that are not items: {listed(others, 6)}")
+    if unlike:
+        rows.note(f"columns that are not items: {listed(unlike, 6)}")
     return rows.finish("a form", table[[name for name in table.columns if name not in items]])
 
 
@@ -134,9 +145,10 @@ def _answered(records: list[dict[str, Any]], rows: Rows) -> list[int]:
 
 
 def _is_header(row: dict[str, Any]) -> bool:
-    """Recognise the line of identifiers of Qualtrics, and that of the kinds of answers of SurveyMonkey."""
+    """Recognise the lines of questions and of identifiers of Qualtrics, and that of the kinds of answers of SurveyMonkey."""
     cells = [str(cell).strip() for cell in row.values() if not absent(cell)]
-    return any(cell.startswith('{"ImportId"') for cell in cells) or (
+    described = str(row.get("ResponseId")).strip() == "Response ID" or str(row.get("StartDate")).strip() == "Start Date"
+    return (described or any(cell.startswith('{"ImportId"') for cell in cells)) or (
         bool(cells)
         and "Respondent ID" in row
         and absent(row["Respondent ID"])

@@ -34,6 +34,7 @@ class Choices:
         workers: names of the columns of workers in a table with a column for each worker. Defaults to those that the names and
             values show.
         labels: all classes, if the caller has declared them.
+        columns: names of the columns of items, workers and labels that the caller gave.
     """
 
     question: str | None = None
@@ -42,12 +43,17 @@ class Choices:
     rejected: bool = False
     workers: tuple[str, ...] | None = None
     labels: tuple[str, ...] | None = None
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.skip not in ("missing", "label"):
             raise OptionError(f"skip={self.skip!r}; use 'missing' or 'label'")
         if self.several not in CHOICES_OF_SEVERAL:
             raise OptionError(f"several={self.several!r}; use 'refuse', 'join', 'sets' or 'keep'")
+
+    def names_columns_of(self, table: Sequence[Any]) -> bool:
+        """Tell whether the caller named at least two columns, all of which a table has."""
+        return len(self.columns) > 1 and set(self.columns) <= set(map(str, table))
 
 
 @dataclass
