@@ -43,6 +43,8 @@ from crowdppl.models.item_effects import ItemEffects, require_effects
 
 # Shape of the prior of trust: no density at 0.
 SHAPE = 2.0
+# Added to all curvatures.
+FLAT = 1e-6
 # Newton steps in the first M step and in later ones, and how often one is halved.
 FIRST, LATER, HALVED = 20, 2, 10
 
@@ -237,7 +239,8 @@ class _Target(NamedTuple):
         curve_logs = curve_logs - prior * share.unsqueeze(-1) * share.unsqueeze(-2) + 1.0
         top = torch.cat([curve_trust.unsqueeze(-1), both], -1).unsqueeze(-2)
         curve = torch.cat([top, torch.cat([both.unsqueeze(-1), curve_logs], -1)], -2)
-        factor = torch.linalg.cholesky(curve)
+        # Far out a class has no probability left in this precision, and its curvature is 0.
+        factor = torch.linalg.cholesky(curve + FLAT * torch.eye(1 + K, dtype=curve.dtype, device=curve.device))
         slope = torch.cat([slope_trust.unsqueeze(-1), slope_logs], -1)
         return torch.cholesky_solve(slope.unsqueeze(-1), factor).squeeze(-1), factor
 
@@ -259,7 +262,8 @@ class _Target(NamedTuple):
         there = here + step + torch.linalg.solve_triangular(factor.mT, noise, upper=True).squeeze(-1)
         new = _Weights(there[..., 0].clamp(min=1e-12), there[..., 1:])
         back, back_factor = self.newton(new)
-        ratio = self._whole(new) - self._whole(_Weights(here[..., 0], here[..., 1:]))
+        # The constant in the logarithms, 0 here, is proposed with equal density there and back.
+        ratio = self.density(new) - self.density(at)
         ratio = ratio + _log_normal(here - there - back, back_factor) - _log_normal(there - here - step, factor)
         accepted = (torch.rand_like(ratio).log() < ratio) & (there[..., 0] > 0)
         return _Weights(
@@ -275,10 +279,6 @@ class _Target(NamedTuple):
         new = _Weights(at.trust * factor, at.logs)
         ratio = self.density(new) - self.density(at) + factor.log()
         return _Weights(torch.where(torch.rand_like(ratio).log() < ratio, new.trust, at.trust), at.logs)
-
-    def _whole(self, at: _Weights) -> Tensor:
-        """Return the log density with that of the constant in the logarithms, a normal one of its own."""
-        return self.density(at) - at.logs.sum(-1).square() / 2
 
 
 def _log_normal(off: Tensor, factor: Tensor) -> Tensor:

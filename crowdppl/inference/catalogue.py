@@ -106,8 +106,20 @@ def reads_by_default(data: Annotations) -> bool:
     """Return whether the features of items are weighed for the model of a fit that names none: not where that takes too long."""
     from crowdppl.model.opinions import MOST, cost
 
-    states = named_model(FEATURES).states(data)
-    return bool(data.D) and data.multiplicity is None and cost(data) <= MOST and data.N * states <= MOST_STATES
+    model = named_model(FEATURES)
+    small = (
+        cost(data) <= MOST and data.N * model.states(data) <= MOST_STATES and operations(model, data) <= MOST_OPERATIONS
+    )
+    return bool(data.D) and data.multiplicity is None and small
+
+
+def operations(model: AnnotationModel, data: Annotations) -> float:
+    """Return about how many operations a step of a model with item effects takes.
+
+    Each annotation adds to the states of its item; each row of a worker's table has a matrix of second derivatives, to which
+    every effect adds.
+    """
+    return float(model.states(data)) * (data.A + data.J * data.K**2)
 
 
 def why_unread(data: Annotations) -> str | None:
@@ -175,10 +187,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
             f"is about; model={DEFAULT!r} fits it all the same"
         )
     usual = named_model(DEFAULT)
-    # Each annotation adds to the states of its item; each row of a worker's table has a matrix of second derivatives, to which
-    # every effect adds.
-    operations = float(usual.states(data)) * (data.A + data.J * data.K**2)
-    if operations <= MOST_OPERATIONS:
+    if operations(usual, data) <= MOST_OPERATIONS:
         return _with_features(data, DEFAULT, note) if reads_by_default(data) else (usual, note)
     note = (
         f"{LARGE} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "

@@ -124,13 +124,15 @@ def uninformed(
 
 
 def _slope(model: BoundModel, data: Annotations, values: Parameters, name: str) -> Tensor:
-    """Return the slope of the log-likelihood in the values of a site."""
+    """Return the slope of the log-likelihood in the values of a site, 0 where it does not depend on them."""
     with torch.enable_grad():
         moved = values[name].detach().requires_grad_()
         parameters, _ = model.conditioned({**values, name: moved}, data)
         likelihood = repeated(model.objective(model.item_log_joint(parameters, data), data), data).sum()
-        (slope,) = torch.autograd.grad(likelihood, moved)
-    return slope
+        if not likelihood.requires_grad:
+            return torch.zeros_like(moved)
+        (slope,) = torch.autograd.grad(likelihood, moved, allow_unused=True)
+    return torch.zeros_like(moved) if slope is None else slope
 
 
 class NonCentred(Space):

@@ -186,8 +186,9 @@ def as_criteria(before: Annotations) -> dict[str, Any]:
     """Return arguments of :meth:`Annotations.from_frame`, by which further grades are by criteria where the earlier ones are."""
     if before.criteria is None:
         return {}
-    # Words have no order of their own.
-    return {"criterion": before.criterion_column, "kind": "ordinal", "labels": before.labels.tolist()}
+    options = {"criterion": before.criterion_column, "kind": "ordinal"}
+    words = any(isinstance(label, str) for label in before.labels.tolist())  # which have no order of their own
+    return options | ({"labels": before.labels.tolist()} if words else {})
 
 
 def _all_labels(data: Annotations) -> list[Any] | None:

@@ -1,15 +1,19 @@
 """Sites in non-centred form: densities, values and starts, and where the form is taken."""
 
 from functools import partial
+from typing import ClassVar
 
 import arviz_stats
 import numpy as np
+import pandas as pd
 import pyro
 import pytest
 import torch
 from catalog import quiet_fit
+from pyro.distributions import Categorical, Normal
 from user_models import USER_MODELS, Experience
 
+import crowdppl
 from crowdppl.inference.backends.gradients import plain_density, points, space_of_chains
 from crowdppl.inference.non_centred import NonCentred
 from crowdppl.inference.unconstrained import Space
@@ -108,3 +112,36 @@ def test_both_forms_have_one_posterior():
         errors = [arviz_stats.mcse(one.to_dataset(name=name), method="mean")[name] for one in draws]
         for n in (1, 2):
             assert (abs(means[0] - means[n]) < 5 * np.hypot(errors[0], errors[n])).all(), (name, n)
+
+
+class ThreeLevels(crowdppl.AnnotationModel):
+    """Abilities around a mean of their own, which is drawn around another one: labels say nothing of the means themselves."""
+
+    dims: ClassVar = {"ability": ("worker",), "group": (), "top": ()}
+
+    def prior(self, data, plates):
+        zero = torch.zeros((), dtype=data.dtype)
+        top = pyro.sample("top", Normal(zero, zero + 1))
+        group = pyro.sample("group", Normal(top, zero + 1))
+        with plates.worker:
+            ability = pyro.sample("ability", Normal(group, zero + 1))
+        return {"top": top, "group": group, "ability": ability}
+
+    def truth(self, parameters, data):
+        return Categorical(torch.full((data.K,), 1 / data.K, dtype=data.dtype))
+
+    def emission(self, parameters, data):
+        return Categorical(
+            logits=parameters["ability"][data.worker][:, None, None] * torch.eye(data.K, dtype=data.dtype)
+        )
+
+
+@pytest.mark.parametrize("method", ["nuts", "gibbs"])
+@pytest.mark.parametrize("model", [ThreeLevels(), "graded-facets"], ids=["three levels", "graded facets"])
+def test_sites_that_labels_do_not_read(model, method):
+    """The middle of three levels, and the prior of experts whose grades are not at hand."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"task": np.arange(40) // 5, "worker": np.arange(40) % 5, "label": rng.integers(3, size=40)})
+    data = crowdppl.Annotations.from_frame(frame, kind="ordinal" if model == "graded-facets" else "nominal")
+    posterior = quiet_fit(data, model, method=method, chains=2, warmup=6, num_samples=6, seed=0)
+    assert all(np.isfinite(value).all() for value in posterior.tree["posterior"].data_vars.values())

@@ -19,7 +19,7 @@ from crowdppl.model.opinions import PENALTIES, learned
 from crowdppl.model.program import prior_draws
 from crowdppl.model.weighted_votes import weighted_votes
 from crowdppl.models import FeaturesAndEffects
-from crowdppl.models.features_and_effects import _Weights
+from crowdppl.models.features_and_effects import _Target, _Weights
 
 
 def crowd(items=200, features=6, classes=3, strength=1.5, seed=0):
@@ -176,6 +176,27 @@ def test_gibbs_step_draws_trust_and_prevalence_from_their_conditional():
         mean = float((weight * grid).sum())
         spread = float((weight * (grid - mean) ** 2).sum()) ** 0.5
         assert abs(float(got.mean()) - mean) < 5 * spread / 4000**0.5 + 1e-3 * mean
+
+
+def test_the_step_of_trust_and_prevalence_keeps_their_distribution():
+    """Draws from a grid have the same means after five steps: within 5 standard errors, a false alarm in one of 10^6 runs."""
+    random = torch.Generator().manual_seed(0)
+    classes, opinions_of = torch.tensor([0, 1, 1, 1]), 0.2 * torch.randn(4, 2, generator=random, dtype=torch.float64)
+    trust, share = torch.linspace(0.01, 90, 3000, dtype=torch.float64), torch.linspace(0.0005, 0.9995, 1000).double()
+    target = _Target(torch.eye(2, dtype=torch.float64)[classes], opinions_of, 2.0, 0.2)
+    logs = torch.stack([share, 1 - share], -1).log()[:, None].expand(-1, len(trust), -1)
+    density = torch.stack([target.density(_Weights(trust, each)) for each in logs])
+    weight = (density - logs.sum(-1)).flatten().softmax(0)  # over the share, not over its logit
+    at = torch.multinomial(weight, 200_000, replacement=True, generator=random)
+    drawn = _Weights(trust[at % len(trust)], logs.flatten(0, 1)[at])
+    with isolated(1), torch.no_grad():
+        moved = drawn
+        for _ in range(5):
+            moved = target._replace(classes=target.classes.expand(len(at), -1, -1)).moved(moved)
+    assert float((moved.trust != drawn.trust).double().mean()) > 0.7
+    for before, after in ((drawn.trust, moved.trust), (drawn.logs[:, 0].exp(), moved.logs.softmax(-1)[:, 0])):
+        assert abs(float(after.mean() - before.mean())) < 5 * float(before.std()) * (2 / len(at)) ** 0.5
+        assert abs(float(after.var() / before.var()) - 1) < 0.05
 
 
 def test_it_is_item_effects_where_opinions_are_zero():
