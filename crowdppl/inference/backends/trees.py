@@ -175,10 +175,10 @@ class Chain:
 
     def __post_init__(self) -> None:
         if not len(self.mean):
-            self.forget()
+            self.begin_window()
         self.mark()
 
-    def forget(self) -> None:
+    def begin_window(self) -> None:
         """Begin to learn scales: no place has been seen."""
         self.mean, self.squares, self.number = np.zeros_like(self.place), np.zeros_like(self.place), 0
 
@@ -390,4 +390,4 @@ def learn_scales(chains: Sequence[Chain]) -> None:
     for chain in chains:
         chain.scale = scale
         chain.log_step, chain.updates = chain.log_average, 0
-        chain.forget()
+        chain.begin_window()
