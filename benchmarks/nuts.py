@@ -269,6 +269,10 @@ A *step* is a leapfrog step of one chain. A *call* evaluates density and slope f
 their trees without waiting for each other, so that all four places of a call are of use until the first chain has ended.
 Operations are *recorded* once for each fit.
 
+Where NumPyro is ahead, on the hierarchical model, neither sampler has enough effective draws to be compared: a strength and the
+typical row of a class make a funnel of Dirichlet rows, and trajectories are a hundred steps long. Gibbs sampling, which draws the
+population with the rows summed out, draws as many in less than a tenth of a second.
+
 ## Hierarchies
 
 The regression on experience, with effects `Normal(0, sigma)` of the workers: as it is written (*centred*), with the effects moved

@@ -167,7 +167,7 @@ def nuts(
             learn_scales(running)
         elif warming:
             for chain in running:
-                chain.reset_scales()
+                chain.begin_window()
     return _draws(running, space, data, recorded, warmup=warmup, num_samples=num_samples, thin=thin)
 
 

@@ -18,7 +18,7 @@ def run(target, size, *, chains=4, warmup=400, count=1500, seed=0):
             learn_scales(running)
         else:
             for chain in running:
-                chain.forget()
+                chain.begin_window()
     together(running, [chain.until(warmup + count, None, 1, warmup) for chain in running], target, lambda: None)
     return np.stack([np.stack(chain.draws) for chain in running]), running
 

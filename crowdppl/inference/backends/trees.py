@@ -36,7 +36,7 @@ FAST, WINDOW, LAST = 75, 25, 50
 SHARES = (0.15, 0.75, 0.1)
 # A variance counts as if so many draws had had a thousandth of it besides (as in Stan).
 SHRUNK, SMALL = 5.0, 1e-3
-# Dual averaging: shrinkage, reset_scalesting, and the number of steps that the first ones count like.
+# Dual averaging: shrinkage, forgetting, and the number of steps that the first ones count like.
 GAMMA, KAPPA, FIRST = 0.05, 0.75, 10.0
 # A step size is looked for until this share of single steps is accepted, by so many halvings or doublings at most; its logarithm
 # at most, in absolute value.
@@ -175,10 +175,10 @@ class Chain:
 
     def __post_init__(self) -> None:
         if not len(self.mean):
-            self.reset_scales()
+            self.begin_window()
         self.mark()
 
-    def reset_scales(self) -> None:
+    def begin_window(self) -> None:
         """Begin to learn scales: no place has been seen."""
         self.mean, self.squares, self.number = np.zeros_like(self.place), np.zeros_like(self.place), 0
 
@@ -390,4 +390,4 @@ def learn_scales(chains: Sequence[Chain]) -> None:
     for chain in chains:
         chain.scale = scale
         chain.log_step, chain.updates = chain.log_average, 0
-        chain.reset_scales()
+        chain.begin_window()
