@@ -52,6 +52,7 @@ def labelled(
         DataError: if there is neither a column of verdicts nor one of scores, or a verdict cannot be used.
     """
     column, status = table.column("verdict"), table.column("status")
+    stated = words
     if column is None:
         if table.column("score") is None:
             raise DataError(
@@ -61,7 +62,7 @@ def labelled(
             )
         column = pd.Series(np.full(len(table.frame), None), dtype=object)
     elif not isinstance(column.dtype, pd.CategoricalDtype):
-        column = replies.verdicts_in(column, table.where("verdict"), notes)
+        column, words = replies.verdicts_in(column, table.where("verdict"), notes, words, labels or ())
     if isinstance(column.dtype, pd.CategoricalDtype):
         ordered = bool(column.cat.ordered) if ordered is None else ordered
         if labels is None:
@@ -82,7 +83,11 @@ def labelled(
         codes, names = _folded(codes, names, judge[given], table.source, notes)
     label = np.full(len(column), -1, dtype=np.int64)
     label[given] = codes
-    _review(names, verdict.words, table.source, notes)
+    # Replies without a verdict have a note of their own.
+    noted = {
+        text: n for text, n in verdict.words.items() if normalised(text) in stated or normalised(text) not in words
+    }
+    _review(names, noted, table.source, notes)
     return Labelled(label, names, verdict.state, ordered)
 
 

@@ -313,6 +313,28 @@ def test_other_outputs_in_another_file_of_a_folder_are_other_answers(ending, fir
     assert len(judges.read(tmp_path).items) == items
 
 
+def test_samples_without_responses_are_one_answer_to_all_filters(tmp_path):
+    """Their filters would otherwise be answers of their own."""
+    samples = [
+        {"doc_id": n, "filtered_resps": ["x"], "filter": name, "metrics": ["acc"], "acc": float(n % 2)}
+        for name in ("strict", "flex")
+        for n in range(6)
+    ]
+    (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    verdicts = judges.read(tmp_path / "samples.jsonl")
+    assert (len(verdicts.items), len(verdicts.judges)) == (6, 2)
+
+
+def test_events_without_a_run_are_of_one_answer(tmp_path):
+    spec = {"spec": {"completion_fns": ["m", "j"], "eval_name": "e", "run_id": "r"}}
+    sampling = {"run_id": "r", "sample_id": "s0", "type": "sampling", "data": {}}
+    events = [
+        {"sample_id": f"s{n}", "type": "metrics", "data": {"choice": "YN"[n]}} for n in range(2) for _ in range(2)
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, [spec, sampling, *events])))
+    assert len(judges.read(tmp_path / "log.jsonl").items) == 2
+
+
 def _rubrics(*tests):
     """Results of tests, each with the values of its rubrics and whether they pass."""
 

@@ -1,5 +1,6 @@
 """Verdicts from tables: items, states, families, columns, and every message."""
 
+import json
 import warnings
 
 import numpy as np
@@ -614,8 +615,72 @@ def test_replies_in_json_are_their_verdicts():
     assert [verdicts.labels[code] for code in verdicts.label] == ["pass", "fail", "pass", "fail"]
     assert any("3 different replies in JSON are read as verdicts" in note for note in verdicts.notes)
     assert Verdicts.from_frame(said('{"score": 3}', '{"score": 4}')).labels.tolist() == [3, 4]
-    with pytest.raises(DataError, match=r"column 'verdict', row 2: .* is a list or object without a verdict"):
-        Verdicts.from_frame(said("pass", '{"reason": "pass"}'))
+
+
+def read_as(*replies, **options):
+    verdicts = Verdicts.from_frame(said(*replies), **options)
+    rows = zip(verdicts.label, verdicts.state, strict=True)
+    return [verdicts.labels[code] if code >= 0 else State(state) for code, state in rows]
+
+
+@pytest.mark.parametrize(
+    "reply", ['{"verdict": null}', "{}", '{"reason": "dunno"}', '{"verdict": null, "answer": "it"}', {"a": 1}]
+)
+def test_a_reply_without_a_verdict_beside_others_is_unparseable(reply):
+    assert read_as("pass", reply, "fail") == ["pass", State.UNPARSEABLE, "fail"]
+    given = ('{"verdict": "pass", "answer": "x"}', '{"verdict": "fail"}')
+    assert read_as(*given, reply) == ["pass", "fail", State.UNPARSEABLE]
+    assert read_as('{"verdict": 3}', reply, '{"verdict": 4}') == [3, State.UNPARSEABLE, 4]
+    notes = Verdicts.from_frame(said(given[0], reply, given[1])).notes
+    assert any("column 'verdict', row 2: 1 replies such as" in note and "and unparseable" in note for note in notes)
+    assert not any("read as states" in note for note in notes)
+
+
+def test_replies_none_of_which_has_a_verdict_are_classes_or_refused():
+    assert read_as('{"kind": "x"}', '{"kind": "y"}') == ['{"kind": "x"}', '{"kind": "y"}']
+    assert read_as('["a", "b"]', '["a"]') == ['["a", "b"]', '["a"]']
+    long = [json.dumps({"reason": f"I have compared number {n} with the reference"}) for n in range(4)]
+    for replies in (long, [{"kind": "x"}, {"kind": "y"}]):
+        with pytest.raises(DataError, match=r"column 'verdict', row 1: .* without a verdict, as are all others"):
+            Verdicts.from_frame(said(*replies))
+    assert len(Verdicts.from_frame(said(*long, *long)).labels) == 4
+
+
+def test_declared_replies_are_what_they_are_declared_as():
+    dunno = '{"reason":"dunno"}'
+    given = ('{"score": 3}', dunno, '{"score": 4}')
+    assert read_as(*given, unparseable=[dunno]) == [3, State.UNPARSEABLE, 4]
+    assert read_as(*given, abstained=[dunno]) == [3, State.ABSTAINED, 4]
+    assert read_as("pass", dunno, "fail", unparseable=[dunno]) == ["pass", State.UNPARSEABLE, "fail"]
+    assert read_as("pass", {"reason": "dunno"}, "fail", abstained=['{"reason": "dunno"}'])[1] == State.ABSTAINED
+    verdict = '{"verdict": "no"}'
+    assert read_as("yes", verdict, labels=["yes", verdict]) == ["yes", verdict]
+
+
+JUDGED = f"judg{'e'}ment"
+
+
+@pytest.mark.parametrize(
+    ("replies", "verdicts"),
+    [
+        ([{JUDGED: "it is so", "verdict": "pass"}, {JUDGED: "not so", "verdict": "fail"}], ["pass", "fail"]),
+        ([{"answer": "Paris", "score": 1}, {"answer": "Rome", "score": 0}], [1, 0]),
+        ([{"result": "Paris", "rating": 4}, {"result": "Rome", "rating": 2}], [4, 2]),
+        ([{"score": 0.7, "result": "pass"}, {"score": 0.2, "result": "fail"}], ["pass", "fail"]),
+        ([{"label": f"{n} of the facts in the reference are missing", "grade": "AB"[n]} for n in range(2)], ["A", "B"]),
+        ([{"correct": True}, {"correct": False}], [True, False]),
+        ([{"is_correct": "yes", "score": 0.5}, {"isCorrect": "no"}], ["yes", "no"]),
+        ([{"passed": True, "score": 3}, {"passed": False, "score": 3}], [True, False]),
+        ([{"pass": 1}, {"pass": 0}], [1, 0]),
+        ([{"correct": "Paris", "score": 1}, {"correct": "Rome", "score": 0}], [1, 0]),
+        ([{"faithful": True, "why": "x"}, {"faithful": False, "why": "y"}], [True, False]),
+        ([{"hallucinated": True}, {"hallucinated": False}], ["hallucinated: true", "hallucinated: false"]),
+        ([{"verdict": "pass"}, {"cached": True}, {"verdict": "fail"}], ["pass", State.UNPARSEABLE, "fail"]),
+    ],
+)
+def test_the_key_of_the_verdict(replies, verdicts):
+    assert read_as(*map(json.dumps, replies)) == verdicts
+    assert read_as(*replies) == verdicts
 
 
 def test_verdicts_that_differ_in_marks_are_one():

@@ -164,6 +164,7 @@ def openai_evals(content: Content, rows: Collector) -> None:
         raise DataError(f"{content.name}: no event of the type match, and none of the type metrics with a choice")
 
 
-def _answer(rows: Collector, event: Mapping[str, Any], system: str | None) -> int:
-    """Return the number of the answer that was judged: each run has one to a sample."""
-    return rows.answer(event.get("sample_id"), system, event.get("run_id"))
+def _answer(rows: Collector, event: Mapping[str, Any], system: str | None) -> int | None:
+    """Return the number of the answer that was judged, as each run has one to a sample; ``None`` without a run."""
+    run = event.get("run_id")
+    return None if run is None else rows.answer(event.get("sample_id"), system, run)

@@ -65,7 +65,8 @@ def lm_eval(content: Content, rows: Collector) -> None:
             raise DataError(f"{content.name}, line {n}: no doc_id; write the samples again with --log_samples")
         item = f"{match['task']}/{record['doc_id']}" if match else record["doc_id"]
         unread = _unread(record.get("filtered_resps"))
-        answer = rows.answer(item, system, record.get("resps") or None)
+        # Without the responses, another record of a document may be another filter of the same response.
+        answer = rows.answer(item, system, record["resps"]) if record.get("resps") else None
         for metric in _metrics(record):
             value = record.get(metric)
             if isinstance(value, (list, dict, str)):
