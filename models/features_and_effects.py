@@ -57,13 +57,13 @@ class FeaturesAndEffects(AnnotationModel):
     Attributes:
         prior_trust: prior mean of the trust in opinions. A score is the difference in predicted vote shares, so that 10 is a
             factor of ``e`` in the odds for a tenth of the votes.
-        strengths: as in :class:`crowdppl.models.ItemEffects`.
-        anchoring: likewise.
-        deviation: likewise.
-        preference: likewise.
-        crowd: likewise.
-        prior_items: likewise.
-        prior_effects: likewise.
+        strengths: sizes of item effects, as in :class:`crowdppl.models.ItemEffects`, and so are all others.
+        anchoring: share of the likelihood in which items have the class of the weighted votes.
+        deviation: standard deviation of a worker's own confusion around the crowd's.
+        preference: standard deviation of a worker's preference for a label.
+        crowd: standard deviation of the crowd's confusion around equal incorrect labels.
+        prior_items: pseudo-items of every class.
+        prior_effects: pseudo-items of every strength of an effect, and of none.
     """
 
     prior_trust: float = 10.0

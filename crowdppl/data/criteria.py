@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.arguments import shown
 from crowdppl.data.identifiers import coded, encode, rows_text
 from crowdppl.errors import DataError, OptionError
 
@@ -35,7 +36,7 @@ def require_grades(criterion: str | None, kind: str | None) -> None:
     """
     if criterion is not None and kind != "ordinal":
         raise OptionError(
-            f"criterion={criterion!r} is that of grades; say that labels are grades with kind='ordinal' or order=[...] (--kind "
+            f"criterion={shown(criterion)} is that of grades; say that labels are grades with kind='ordinal' or order=[...] (--kind "
             f"ordinal, --order), or read the criteria as items of their own"
         )
 

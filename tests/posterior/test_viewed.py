@@ -165,7 +165,7 @@ def test_every_view_has_a_model(names):
 @pytest.mark.parametrize("model", CATALOGUE)
 def test_models_say_the_axes_of_what_they_show(model):
     for name in CATALOGUE[model].viewed:
-        assert {"worker", "item"} & set(CATALOGUE[model].dims[name]), name
+        assert {"worker", "item", "criterion"} & set(CATALOGUE[model].dims[name]), name
 
 
 # ---------------------------------------------------------------------- and no list of them stands elsewhere
