@@ -36,8 +36,8 @@ def require_grades(criterion: str | None, kind: str | None) -> None:
     """
     if criterion is not None and kind != "ordinal":
         raise OptionError(
-            f"criterion={shown(criterion)} is that of grades; say that labels are grades with kind='ordinal' or order=[...] (--kind "
-            f"ordinal, --order), or read the criteria as items of their own"
+            f"criterion={shown(criterion)} is that of grades; say that labels are grades with kind='ordinal' or order=[...] "
+            f"(--kind ordinal, --order), or read the criteria as items of their own"
         )
 
 
