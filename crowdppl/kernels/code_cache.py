@@ -135,6 +135,15 @@ def inline(function: Any) -> Any:
     return numba.njit(**INNER, _nrt=False, forceinline=True)(function)
 
 
+def inline_with_arrays(function: Any) -> Any:
+    """Compile a function as :func:`inner` does, as a part of each function that calls it.
+
+    For what two compiled functions have in common and do not round alike: in the process that compiles both, one would get the
+    other's copy.
+    """
+    return numba.njit(**INNER, forceinline=True)(function)
+
+
 def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Return a function compiled for one signature: as installed, else from the cache, else compiled now.
 

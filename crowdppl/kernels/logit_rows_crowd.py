@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from crowdppl.kernels.code_cache import inner
+from crowdppl.kernels.code_cache import inline_with_arrays
 from crowdppl.kernels.random import gamma, normal, uniform
 from crowdppl.kernels.small_matrices import draw_normal, factorise
 
 
-@inner
+@inline_with_arrays
 def draw_explanation(
     labels: Any,
     effects: Any,
@@ -60,7 +60,7 @@ def draw_explanation(
     _draw_crowd(a, numbers, crowd, stream)
 
 
-@inner
+@inline_with_arrays
 def _draw_shared(logits: Any, numbers: Any, crowd: Any, D: Any, stream: Any) -> None:
     """Draw the crowd's confusion and mean competence with the workers integrated out.
 
@@ -126,7 +126,7 @@ def _draw_shared(logits: Any, numbers: Any, crowd: Any, D: Any, stream: Any) -> 
             D[k, y] += along_w * of_w + (columns[y] - mean + given[1] / root) / root
 
 
-@inner
+@inline_with_arrays
 def _draw_own(logits: Any, numbers: Any, crowd: Any, D: Any, a: Any, b: Any, stream: Any) -> None:
     """Draw each worker's competence with the preferences integrated out, then the preferences."""
     J, K = logits.shape[0], logits.shape[1]
@@ -149,7 +149,7 @@ def _draw_own(logits: Any, numbers: Any, crowd: Any, D: Any, a: Any, b: Any, str
             b[j, y] = (b[j, y] - deviation * a[j]) / of_label + normal(stream) * spread_label
 
 
-@inner
+@inline_with_arrays
 def _draw_crowd(a: Any, numbers: Any, crowd: Any, stream: Any) -> None:
     """Draw mean and precision of the competence given all workers'."""
     J, before = a.shape[0], 1.0 / numbers[1] ** 2
@@ -164,7 +164,7 @@ def _draw_crowd(a: Any, numbers: Any, crowd: Any, stream: Any) -> None:
     crowd[1] = gamma(stream, numbers[2] + J / 2.0) / rate
 
 
-@inner
+@inline_with_arrays
 def _slope(labels: Any, effects: Any, factors: Any, totals: Any, shares: Any, tops: Any) -> Any:
     """Return first and minus second derivative by competence of the log-likelihood of a worker's labels.
 
@@ -182,7 +182,7 @@ def _slope(labels: Any, effects: Any, factors: Any, totals: Any, shares: Any, to
     return slope, curve
 
 
-@inner
+@inline_with_arrays
 def _move_competence(
     labels: Any, effects: Any, factors: Any, totals: Any, tops: Any, crowd: Any, a: Any, logits: Any, stream: Any
 ) -> None:
