@@ -34,6 +34,8 @@ DIVERGENT = 1000.0
 # each of which is twice as long as the one before. Shorter warm-ups have shares of these.
 FAST, WINDOW, LAST = 75, 25, 50
 SHARES = (0.15, 0.75, 0.1)
+# Draws of the last part at least: the first sizes that dual averaging tries are ten times too long.
+SHORTEST = 10
 # A variance counts as if so many draws had had a thousandth of it besides (as in Stan).
 SHRUNK, SMALL = 5.0, 1e-3
 # Dual averaging: shrinkage, forgetting, and the number of steps that the first ones count like.
@@ -93,7 +95,7 @@ def phases(warmup: int) -> list[tuple[int, bool]]:
         return [(warmup, False)]
     fast, last = FAST, LAST
     if fast + WINDOW + last > warmup:
-        fast, last = int(SHARES[0] * warmup), int(SHARES[2] * warmup)
+        fast, last = int(SHARES[0] * warmup), max(int(SHARES[2] * warmup), SHORTEST)
         return [(fast, False), (warmup - last, True), (warmup, False)]
     out, at, size = [(fast, False)], fast, WINDOW
     while at < warmup - last:
