@@ -224,15 +224,13 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
             return Times(seconds, [], [f"numbers such as {texts[0]} are read as dates"])
     if given.min() < _SHEET[0] or given.max() > _SHEET[1]:
         return None
-    if whole:
-        note = f"numbers such as {given[0]:.0f} are read as seconds; if they are dates of a spreadsheet, write them as 2024-04-03"
-        return Times(numbers, [], [note])
-    # Whole seconds of a day have many decimals as a part of a day; times of a stopwatch have three at the most.
+    # Dates of a spreadsheet are whole seconds, parts of a day with many decimals; times of a stopwatch have three at most.
     seconds, thousandths = given * 86_400, given * 1000
-    if (np.abs(seconds - seconds.round()) > 0.01).any() or (
-        np.abs(thousandths - thousandths.round()) < 1e-4
-    ).mean() > 0.5:
+    if (np.abs(seconds - seconds.round()) > 0.01).any():
         return None
+    if (np.abs(thousandths - thousandths.round()) < 1e-4).mean() > 0.5:
+        note = f"numbers such as {given[0]:.10g} are read as seconds; dates of a spreadsheet are to be written as 2024-04-03"
+        return Times(numbers, [], [note])
     note = (
         f"numbers such as {given[0]:.10g} are read as dates of a spreadsheet, in days since 1899-12-30; if they are seconds, "
         f"write them since 1970"

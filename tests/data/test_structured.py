@@ -221,6 +221,7 @@ def test_lists_of_other_numbers_are_sets_and_ranges():
     assert annotations(["[0, 10]", "[10, 20]"]).labels.tolist() == ["[0, 10]", "[10, 20]"]
     assert annotations(["[1, 2]", "[2]", "[1]", "[2]"], several="join").labels.tolist() == ["1", "1;2", "2"]
     assert annotations(["[0]", "[1]"]).labels.tolist() == [0, 1]
+    assert annotations(["[0, 1]", "[1, 0]", "0", "1"], several="join").labels.tolist() == ["0", "0;1", "1"]
 
 
 def test_a_label_with_its_probability_is_no_class():

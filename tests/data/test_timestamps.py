@@ -132,7 +132,13 @@ def test_numbers_that_are_no_dates_stay_seconds():
         assert times(pd.Series(values), "x")[0].tolist() == values
     seconds, notes = times(pd.Series([45385, 45386]), "x")
     assert seconds.tolist() == [45385, 45386]
-    assert "if they are dates of a spreadsheet, write them as" in notes[0]
+    assert "dates of a spreadsheet are to be written as" in notes[0]
+    for values in ([45385.5, 45386.25], [40100.5, 42000.123]):  # days and quarters of a day, or a stopwatch
+        seconds, notes = times(pd.Series(values), "x")
+        assert seconds.tolist() == values
+        assert [note for note in notes if "are read as seconds; dates of a spreadsheet" in note] == list(
+            notes
+        )
 
 
 def test_periods_are_read_as_their_start():

@@ -64,6 +64,17 @@ def test_what_takes_too_long(items, workers, classes, annotations, name):
     assert (note is None) == (name == DEFAULT)
 
 
+@pytest.mark.parametrize("independent", [False, True])
+def test_features_are_left_unread_where_reading_them_would_take_too_long(independent, monkeypatch):
+    data = tiny(items=40)
+    assert catalogue.reads_by_default(data)
+    monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
+    assert not catalogue.reads_by_default(data)
+    model, note = catalogue.default_model(data, independent=independent)
+    assert catalogue.model_name(model) == LARGE
+    assert note is not None
+
+
 def test_independent_annotations_have_no_item_effects():
     """A textbook crowd: Dawid and Skene's model, which states what is correct, also after an update."""
     rng = np.random.default_rng(0)

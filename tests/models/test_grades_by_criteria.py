@@ -310,6 +310,8 @@ def test_files_and_updates_keep_criteria(fitted, tmp_path):
     with silent():
         new = crowdppl.update(first, frame[later].assign(criterion="spelling"))
     assert new.criteria()["criterion"].tolist() == [*NAMES, "spelling"]
+    with pytest.raises(DataError, match="labels that the result does not have, 9"):
+        crowdppl.update(first, frame[later].assign(label=lambda f: f["label"].where(f["task"] > 40, 9)))
     with pytest.raises(DataError, match="by criteria, and of the other are not"):
         crowdppl.update(first, Annotations.from_frame(frame[later].drop(columns="criterion"), kind="ordinal"))
 
@@ -364,8 +366,9 @@ def test_results_without_criteria_have_none():
         (lambda f: f.assign(criterion=f["criterion"].where(f.index != 3)), {}, "row 4: criterion missing"),
         (lambda f: f.assign(criterion=range(len(f))), {}, "more than 50"),
         (lambda f: f, {"criterion": "criterium"}, "criterium"),
+        (lambda f: f, {"criterion": "label"}, "criterion='label' is the column of the items, workers or labels"),
     ],
-    ids=["missing", "many", "unknown"],
+    ids=["missing", "many", "unknown", "of the grades"],
 )
 def test_bad_criteria_are_refused(change, options, says):
     frame, _ = table(0, items=5, raters=3)

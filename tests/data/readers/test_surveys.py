@@ -204,3 +204,31 @@ def test_times_of_google_forms_have_a_zone_of_one_digit(tmp_path):
     data = crowdppl.read(tmp_path / "x.csv")
     hours = sorted({pd.Timestamp(float(t), unit="s").strftime("%d %H:%M") for t in data.timestamp})
     assert hours == ["03 08:00", "04 02:00"]
+
+
+def test_long_tables_of_survey_tools_are_no_forms(tmp_path):
+    """A respondent has a row for each answer, or the caller names the columns."""
+    rows = [(f"R_{w}", f"2024-01-01 10:00:0{w}", t, "yes" if (w + t) % 2 else "no") for w in range(4) for t in range(3)]
+    table = pd.DataFrame(rows, columns=["ResponseId", "StartDate", "task", "answer"])
+    for columns in (["ResponseId", "StartDate", "task", "answer"], ["Timestamp", "StartDate", "Item", "Rating"]):
+        table.set_axis(columns, axis=1).to_csv(tmp_path / "x.csv", index=False)
+        data = crowdppl.read(tmp_path / "x.csv", worker=columns[0], task=columns[2], label=columns[3])
+        assert triples(data) == sorted((str(t), w, k) for w, _, t, k in rows)
+
+
+def test_questions_may_have_names_of_columns_of_surveys(tmp_path):
+    """Status and progress say something of respondents in tables of Qualtrics, and are questions elsewhere."""
+    answers = {"Is it A?": ["yes", "no"], "Status": ["no", "yes"], "Progress": ["yes", "yes"]}
+    pd.DataFrame({"Timestamp": ["2024/04/03 10:00", "2024/04/04 10:00"], "Username": ["a", "b"], **answers}).to_csv(
+        tmp_path / "x.csv", index=False
+    )
+    assert crowdppl.read(tmp_path / "x.csv").items.tolist() == [*answers]
+
+
+def test_one_further_line_of_qualtrics(tmp_path):
+    """The line of questions is left out where that of identifiers was deleted, too."""
+    lines = QUALTRICS.splitlines(keepends=True)
+    (tmp_path / "x.csv").write_text("".join([*lines[:2], *lines[3:]]))
+    data = crowdppl.read(tmp_path / "x.csv")
+    assert data.workers.tolist() == ["R_1", "R_2"]
+    assert data.labels.tolist() == ["No", "Yes"]
