@@ -20,7 +20,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel, repeated
+from crowdppl.model.bound import BoundModel, each_of, repeated
 from crowdppl.model.program import FAULTS
 
 # A start is at most so many scales from the location: where a scale is close to 0, votes may be far from it.
@@ -57,15 +57,8 @@ class _Placed(Messenger):  # type: ignore[misc]
 
 def _normal(prior: Any) -> tuple[Tensor, Tensor]:
     """Return location and scale of a normal distribution, whose values may be an event."""
-    while isinstance(prior, torch.distributions.Independent):
-        prior = prior.base_dist
-    return prior.loc, prior.scale
-
-
-def _is_normal(prior: Any) -> bool:
-    while isinstance(prior, torch.distributions.Independent):
-        prior = prior.base_dist
-    return isinstance(prior, torch.distributions.Normal)
+    each = each_of(prior)
+    return each.loc, each.scale
 
 
 def hierarchical(
@@ -79,7 +72,7 @@ def hierarchical(
         sites: of the model, by name.
         two: values of all sites.
     """
-    names = [name for name, node in sites.items() if _is_normal(node["fn"])]
+    names = [name for name, node in sites.items() if isinstance(each_of(node["fn"]), torch.distributions.Normal)]
     if not names:
         return set()
     with torch.no_grad():

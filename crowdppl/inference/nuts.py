@@ -12,8 +12,8 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.gradients import space_of_chains
-from crowdppl.inference.backends.hamiltonian import Target
 from crowdppl.inference.backends.trees import STATISTICS, Chain, learn_scales, phases, together
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws

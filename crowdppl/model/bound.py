@@ -748,11 +748,16 @@ class _Means(Messenger):  # type: ignore[misc]
                 message["value"] = mean
 
 
+def each_of(prior: Any) -> Any:
+    """Return the distribution of each part of an event that ``to_event`` made."""
+    while isinstance(prior, torch.distributions.Independent):
+        prior = prior.base_dist
+    return prior
+
+
 def _mean(prior: Any) -> Tensor:
     """Return the mean of a distribution: where all workers have one prior, expanded from one, as its parameters are."""
-    of_each = prior
-    while isinstance(of_each, torch.distributions.Independent):  # the events of to_event
-        of_each = of_each.base_dist
+    of_each = each_of(prior)
     if isinstance(of_each, torch.distributions.Dirichlet):
         one = _without_repeats(of_each.concentration)
         return (one / one.sum(-1, keepdim=True)).expand(of_each.concentration.shape)

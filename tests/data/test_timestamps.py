@@ -136,9 +136,7 @@ def test_numbers_that_are_no_dates_stay_seconds():
     for values in ([45385.5, 45386.25], [40100.5, 42000.123]):  # days and quarters of a day, or a stopwatch
         seconds, notes = times(pd.Series(values), "x")
         assert seconds.tolist() == values
-        assert [note for note in notes if "are read as seconds; dates of a spreadsheet" in note] == list(
-            notes
-        )
+        assert [note for note in notes if "are read as seconds; dates of a spreadsheet" in note] == list(notes)
 
 
 def test_periods_are_read_as_their_start():

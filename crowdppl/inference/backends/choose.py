@@ -16,6 +16,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 from crowdppl.inference.backends import chains, em_steps, passes
+from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.batching import Function, batched, in_turn
 from crowdppl.inference.backends.counting import LabelCounts
 from crowdppl.inference.backends.evaluation import Evaluation, PassEvaluation, TorchEvaluation
@@ -27,7 +28,6 @@ from crowdppl.inference.backends.expectation import (
     TorchExpectation,
 )
 from crowdppl.inference.backends.gradients import MANY, GradientSampler, density, plain_density, points, tolerant
-from crowdppl.inference.backends.hamiltonian import Target
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
 from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler, PassSampler, Sampler, TorchSampler

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.batching import Function, batched
-from crowdppl.inference.backends.hamiltonian import Target, Tuning
+from crowdppl.inference.backends.hamiltonian import Tuning
 from crowdppl.inference.backends.samplers import Group, Run, TorchSampler
 from crowdppl.inference.m_step import MStep, expected
 from crowdppl.inference.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed

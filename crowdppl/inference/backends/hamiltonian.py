@@ -1,23 +1,21 @@
 """Hamiltonian Monte Carlo of some chains at once, for what has no conditional in closed form.
 
 Chains share the length of a leapfrog step, the scale of every coordinate and the number of steps of a trajectory, all of which
-are adapted in the warm-up and fixed after it: from then on each chain is a Markov chain that leaves the target as it is. The
-step size follows the mean acceptance probability of the chains by dual averaging (M. D. Hoffman and A. Gelman, 2014, The
-No-U-Turn sampler, Journal of Machine Learning Research 15). The length of a trajectory is random, so that none returns to its
-start (R. M. Neal, 2011, MCMC using Hamiltonian dynamics, Handbook of Markov Chain Monte Carlo, section 5.3.2).
+are adapted in the warm-up (:mod:`crowdppl.inference.backends.adaptation`), to the mean acceptance probability of the chains, and
+fixed after it: from then on each chain is a Markov chain that leaves the target as it is. The length of a trajectory is random,
+so that none returns to its start (R. M. Neal, 2011, MCMC using Hamiltonian dynamics, Handbook of Markov Chain Monte Carlo,
+section 5.3.2).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-# From places (C, P) to log densities (C,) and their slopes (C, P).
-Target = Callable[[Tensor], tuple[Tensor, Tensor]]
+from crowdppl.inference.backends.adaptation import DIVERGENT, EXTREME, Adapted, Target, scales
 
 # Acceptance probability that the step size is tuned to.
 ACCEPTANCE = 0.8
@@ -27,31 +25,17 @@ LENGTH = math.pi / 2
 MOST = 64
 # Shares of the warm-up at which scales are learned anew, each time from the draws since the last.
 WINDOWS = (0.1, 0.2, 0.4, 0.8)
-# A scale counts as if so many draws had had a thousandth of it besides (as in Stan).
-SHRUNK, SMALL = 5.0, 1e-3
-# Dual averaging: shrinkage, forgetting, and the number of steps that the first ones count like.
-GAMMA, KAPPA, FIRST = 0.05, 0.75, 10.0
-# Error of the energy from which on a trajectory has left the target.
-DIVERGENT = 1000.0
-# Halvings or doublings of the first step size, and its logarithm at most, in absolute value.
-TRIALS, EXTREME = 30, 30.0
+# Halvings or doublings of the first step size.
+TRIALS = 30
 
 
 @dataclass
-class Tuning:
+class Tuning(Adapted):
     """Where some chains are, and what has been adapted.
 
     Attributes:
         place: of the chains, ``(C, P)``.
         scale: of each coordinate, ``(P,)``.
-        log_step: log of the step size that is tried.
-        log_average: log of the one that is kept after the warm-up.
-        centre: towards which step sizes shrink.
-        lack: mean of what the acceptance probability lacks.
-        updates: of the step size since scales have been learned.
-        mean: of the places since then, ``(P,)``.
-        squares: sum of squares of their differences from the mean, ``(P,)``.
-        number: of these places.
         transitions: of all chains after the warm-up.
         accepted: sum of their acceptance probabilities.
         divergent: how many of them diverged.
@@ -92,8 +76,7 @@ class Tuning:
                 break
             way = 1 if up else -1
             step *= 2.0**way
-        self.log_step = self.log_average = max(-EXTREME, min(EXTREME, math.log(step)))
-        self.centre, self.lack, self.updates = self.log_step + math.log(2), 0.0, 0
+        self.begin_averaging(max(-EXTREME, min(EXTREME, math.log(step))), times=2)
 
     def transition(self, target: Target, warmup: tuple[int, int] | None) -> None:
         """Take a trajectory in every chain.
@@ -136,24 +119,13 @@ class Tuning:
 
     def _adapt(self, target: Target, probability: Tensor, number: int, length: int) -> None:
         """Learn from a transition of the warm-up."""
-        self.updates += 1
-        weight = 1 / (self.updates + FIRST)
-        self.lack = (1 - weight) * self.lack + weight * (ACCEPTANCE - float(probability.mean()))
-        proposed = self.centre - math.sqrt(self.updates) / GAMMA * self.lack
-        self.log_step = max(-EXTREME, min(EXTREME, proposed))
-        share = self.updates**-KAPPA
-        self.log_average = share * self.log_step + (1 - share) * self.log_average
-        for place in self.place:  # Welford's sums
-            self.number += 1
-            off = place - self.mean
-            self.mean = self.mean + off / self.number
-            self.squares = self.squares + off * (place - self.mean)
+        self.learn_step(ACCEPTANCE - float(probability.mean()))
+        for place in self.place:
+            self.learn_place(place)
         ends = [int(share * length) for share in WINDOWS]
         if number + 1 in ends:
             if number + 1 != ends[0] and self.number > 1:
-                variance = self.squares / (self.number - 1)
-                weight = self.number / (self.number + SHRUNK)
-                self.scale = (weight * variance + (1 - weight) * SMALL).sqrt()
+                self.scale = scales(self.squares / (self.number - 1), self.number)
             self.mean, self.squares, self.number = torch.zeros_like(self.mean), torch.zeros_like(self.squares), 0
             self.log_step = self.log_average
             self.begin(target)

@@ -20,29 +20,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+
+from crowdppl.inference.backends.adaptation import DIVERGENT, EXTREME, Adapted, Target, scales
 
 Array = npt.NDArray[np.float64]
 # A generator that is sent the log density and its slope at each place that it yields.
 Asking = Generator[Array, tuple[float, Array], Any]
-# From places (C, P) to log densities (C,) and slopes (C, P).
-Target = Callable[[Tensor], tuple[Tensor, Tensor]]
 
-# Error of the energy from which on a trajectory has left the target.
-DIVERGENT = 1000.0
 # Warm-up of Stan, for a thousand draws: fast adaptation at the start and at the end, and the first of the windows between them,
 # each of which is twice as long as the one before. Shorter warm-ups have shares of these.
 FAST, WINDOW, LAST = 75, 25, 50
 SHARES = (0.15, 0.75, 0.1)
 # Draws of the last part at least: the first sizes that dual averaging tries are ten times too long.
 SHORTEST = 10
-# A variance counts as if so many draws had had a thousandth of it besides (as in Stan).
-SHRUNK, SMALL = 5.0, 1e-3
-# Dual averaging: shrinkage, forgetting, and the number of steps that the first ones count like.
-GAMMA, KAPPA, FIRST = 0.05, 0.75, 10.0
-# A step size is looked for until this share of single steps is accepted, by so many halvings or doublings at most; its logarithm
-# at most, in absolute value.
-SINGLE, TRIALS, EXTREME = 0.8, 50, 30.0
+# A step size is looked for until this share of single steps is accepted, by so many halvings or doublings at most.
+SINGLE, TRIALS = 0.8, 50
 # What is kept of each draw, by the names of ArviZ's schema, and its type.
 STATISTICS = {
     "diverging": torch.bool,
@@ -132,7 +124,7 @@ class Mark(NamedTuple):
 
 
 @dataclass
-class Chain:
+class Chain(Adapted):
     """A chain between two draws.
 
     Attributes:
@@ -141,14 +133,6 @@ class Chain:
         random: its stream.
         deepest: doublings of a trajectory at most.
         done: draws so far, warm-up included.
-        log_step: log of the step size.
-        log_average: log of the one that is kept after the warm-up.
-        centre: towards which step sizes shrink.
-        lack: mean of what the acceptance probability lacks.
-        updates: of the step size since scales have been learned.
-        mean: of the places since then, ``(P,)``.
-        squares: sum of squares of their differences from the mean, ``(P,)``.
-        number: of these places.
         draws: kept, each ``(P,)``.
         statistics: of the draws kept, by name.
         divergences: number of draws after the warm-up that diverged.
@@ -237,22 +221,12 @@ class Chain:
                 break
             way = 1 if up else -1
             self.log_step += way * math.log(2)
-        self.log_average = self.log_step
-        self.centre, self.lack = self.log_step + math.log(10), 0.0
+        self.begin_averaging(self.log_step, times=10)
 
     def _adapt(self, accepted: float, tuned: float) -> None:
         """Learn from a draw of the warm-up."""
-        self.updates += 1
-        weight = 1 / (self.updates + FIRST)
-        self.lack = (1 - weight) * self.lack + weight * (tuned - accepted)
-        proposed = self.centre - math.sqrt(self.updates) / GAMMA * self.lack
-        self.log_step = max(-EXTREME, min(EXTREME, proposed))
-        share = self.updates**-KAPPA
-        self.log_average = share * self.log_step + (1 - share) * self.log_average
-        self.number += 1  # Welford's sums
-        off = self.place - self.mean
-        self.mean = self.mean + off / self.number
-        self.squares = self.squares + off * (self.place - self.mean)
+        self.learn_step(tuned - accepted)
+        self.learn_place(self.place)
 
 
 class Walk:
@@ -387,8 +361,7 @@ def learn_scales(chains: Sequence[Chain]) -> None:
     """Set the scales of all chains to the standard deviations of the places that they have been at, within chains."""
     number = sum(chain.number - 1 for chain in chains)
     variance = sum(chain.squares for chain in chains) / max(number, 1)
-    weight = number / (number + SHRUNK)
-    scale = np.sqrt(weight * variance + (1 - weight) * SMALL)
+    scale = scales(variance, number)
     for chain in chains:
         chain.scale = scale
         chain.log_step, chain.updates = chain.log_average, 0
