@@ -389,11 +389,11 @@ and .628 (1.13). Nothing was tuned on them but the form.
 | logistic regression inside the model, `1 / √D` | .835 (.54) | .934 (.26) | not tried | .786 (.67) |
 | the same, `2 / √D` | .824 (.58) | .925 (.23) | not tried | .781 (.77) |
 | ridge regression on the votes for other items, its weight learned | .865 (.47) | .972 (.17) | .643 (1.12) | .789 (.62) |
-| the same, learned again from the posterior without the item's own opinion | .869 (.47) | .981 (.16) | .651 (1.15) | .789 (.62) |
+| the same, learned again from the posterior without the item's own scores | .869 (.47) | .981 (.16) | .651 (1.15) | .789 (.62) |
 | learned again from the whole posterior, three times | not tried | .972 (.15) | not tried | .788 (.62) |
 
-A classifier inside the model learns the errors of the crowd where features are many. Learning opinions again from the whole
-posterior confirms what they said before: with 30 random features of breast cancer accuracy falls from .716 to .630. Opinions by
+A classifier inside the model learns the errors of the crowd where features are many. Learning scores again from the whole
+posterior confirms the earlier ones: with 30 random features of breast cancer accuracy falls from .716 to .630. Scores by
 logistic regression in five folds were as good (digits .966 in place of .960) and take many times as long.
 
 ## The prior of a logistic classifier

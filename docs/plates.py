@@ -71,8 +71,8 @@ def graph(model: AnnotationModel) -> Graph:
         if own_truth:
             data = data.per_annotation()
         data = replace(data, features=ProvenanceTensor(data.features, frozenset({"features"})))
-        if arranged.opinions is not None:
-            data = replace(data, opinions=ProvenanceTensor(arranged.opinions, frozenset({"features"})))
+        if arranged.class_scores is not None:
+            data = replace(data, class_scores=ProvenanceTensor(arranged.class_scores, frozenset({"features"})))
         with poutine.trace() as traced, TrackProvenance():
             parameters = bound.prior(data, bound.plates(data))
             truth = pyro.sample("truth", bound.truth(parameters, data))

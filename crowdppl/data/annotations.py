@@ -69,8 +69,8 @@ class Annotations(AnnotationLayouts):
         start: initial class probabilities for the engines, ``(N, K)``; ``None`` for their own initial values.
         anchor: share of each item's class that parameters are learned from whatever the posterior is, ``(N, K)``, as
             :meth:`AnnotationModel.anchor` states it; ``None`` for none.
-        opinions: scores of the classes of each item, ``(N, K)``, by a classifier that has not seen the labels of the item
-            (:mod:`crowdppl.model.opinions`); ``None`` for none.
+        class_scores: of each item, ``(N, K)``, by a classifier that has not seen the labels of the item
+            (:mod:`crowdppl.model.class_scores`); ``None`` for none.
         item_column: name of the item column in tables: ``"item"`` if the input used it, otherwise ``"task"``.
         repeats: treatment of repeated annotations of an item by one worker; an update of the result applies it, too.
         others: annotations whose label is never a true label, see :class:`crowdppl.data.other_labels.OtherLabels`; ``None``

@@ -29,7 +29,7 @@ AXES: dict[str, Axis] = {
     **dict.fromkeys(("item", "worker", "label", "previous", "timestamp", "seconds", "criterion"), "annotation"),
     "standard_covariates": "annotation",
     **dict.fromkeys(
-        ("truth", "features", "multiplicity", "weight", "start", "anchor", "opinions", "parent_item"), "item"
+        ("truth", "features", "multiplicity", "weight", "start", "anchor", "class_scores", "parent_item"), "item"
     ),
     **dict.fromkeys(("sequence", "position"), "item"),
     "worker_features": "worker",
@@ -67,7 +67,7 @@ class AnnotationFields:
     seconds: Tensor | None = None
     start: Tensor | None = None
     anchor: Tensor | None = None
-    opinions: Tensor | None = None
+    class_scores: Tensor | None = None
     parent_item: Tensor | None = None
     item_column: str = "task"
     repeats: Repeats = "keep"

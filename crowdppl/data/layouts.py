@@ -352,7 +352,7 @@ class AnnotationLayouts(AnnotationFields):
             criterion=None,
             start=None,
             anchor=None,
-            opinions=None,
+            class_scores=None,
             parent_item=None,
             notes=(),
             others=None,
@@ -445,7 +445,7 @@ class AnnotationLayouts(AnnotationFields):
             **NO_CRITERIA,
             start=None if self.start is None else self.start[parent],
             anchor=None,
-            opinions=None,
+            class_scores=None,
             parent_item=parent,
             **NO_SEQUENCES,
         )

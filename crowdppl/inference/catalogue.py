@@ -104,7 +104,7 @@ def compared_models(data: Annotations) -> tuple[str, ...]:
 
 def reads_by_default(data: Annotations) -> bool:
     """Return whether the features of items are weighed for the model of a fit that names none: not where that takes too long."""
-    from crowdppl.model.opinions import MOST, cost
+    from crowdppl.model.class_scores import MOST, cost
 
     model = named_model(FEATURES)
     small = (
@@ -124,7 +124,7 @@ def operations(model: AnnotationModel, data: Annotations) -> float:
 
 def why_unread(data: Annotations) -> str | None:
     """Return why features of items that were weighed are left unread by default, in words; ``None`` for others."""
-    from crowdppl.model.opinions import LEAST, learned
+    from crowdppl.model.class_scores import LEAST, learned
 
     if data.kind == "ordinal" or data.sequence is not None or data.P or not reads_by_default(data):
         return None
@@ -140,7 +140,7 @@ def _with_features(data: Annotations, usual: str, note: str | None) -> tuple[Ann
 
     It is the same where errors are independent: on public sets it had a lower log loss than Raykar's model and Dawid and Skene's.
     """
-    from crowdppl.model.opinions import learned
+    from crowdppl.model.class_scores import learned
 
     reason = why_unread(data)
     if reason is not None:

@@ -70,7 +70,7 @@ from crowdppl.inference.versions import versions
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
-from crowdppl.model.opinions import learned as learned_opinions
+from crowdppl.model.class_scores import learned as learned_scores
 from crowdppl.model.program import reads_features
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.linear_gaussian import LinearGaussian
@@ -319,8 +319,8 @@ def fitted(
             "sets": set_probabilities(bound, data, draws, effect, probability),
         }
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
-        if arranged.opinions is not None:
-            weights |= learned_opinions(data).classifier.state()
+        if arranged.class_scores is not None:
+            weights |= learned_scores(data).classifier.state()
     seconds = time.perf_counter() - began
     if draws.kind == "approximation" and count < FEW_DRAWS:
         draws.warnings.append(_few_draws(count, options["num_samples"], data))

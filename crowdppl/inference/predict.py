@@ -26,7 +26,7 @@ from crowdppl.inference.numeric.predict import predict_numbers
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
-from crowdppl.model.opinions import Classifier
+from crowdppl.model.class_scores import Classifier
 from crowdppl.model.program import unknowns
 from crowdppl.posterior import workers
 from crowdppl.posterior.numbers import NumericPosterior

@@ -23,11 +23,11 @@ from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model import base, other_rates
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
+from crowdppl.model.class_scores import Classifier
 from crowdppl.model.components import components
 from crowdppl.model.conjugacy import Conjugacy
 from crowdppl.model.coupling import Smoothed, item_log_joint
 from crowdppl.model.networks import Networks
-from crowdppl.model.opinions import Classifier
 from crowdppl.model.other_rates import OtherRates
 from crowdppl.model.plates import Plates
 
@@ -57,7 +57,7 @@ class BoundModel:
         model: the same.
         networks: of this fit; ``None`` where the model has none.
         others: the rates of labels that are never a true label; ``None`` without such labels.
-        classifier: of features, from an earlier fit, whose scores are the opinions on items; ``None`` for none.
+        classifier: of features, from an earlier fit, which gives items their class scores; ``None`` for none.
     """
 
     def __init__(self, model: AnnotationModel, data: Annotations):
@@ -125,7 +125,7 @@ class BoundModel:
 
     def truth(self, parameters: Parameters, data: Annotations) -> Any:
         """Return the distribution of the truth over ``S`` states."""
-        return self.model.truth(parameters, self._with_opinions(data))
+        return self.model.truth(parameters, self._with_class_scores(data))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Any:
         """Return the distribution of each label under each state, batch ``(A, S)``."""
@@ -133,13 +133,13 @@ class BoundModel:
 
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``log p(truth_i = s)``, ``(..., S)`` or ``(..., N, S)``."""
-        return self.model.log_truth(parameters, self._with_opinions(data))
+        return self.model.log_truth(parameters, self._with_class_scores(data))
 
-    def _with_opinions(self, data: Annotations) -> Annotations:
+    def _with_class_scores(self, data: Annotations) -> Annotations:
         """Return the data with the scores of the classifier of an earlier fit, if there is one."""
-        if self.classifier is None or data.opinions is not None or data.features is None:
+        if self.classifier is None or data.class_scores is not None or data.features is None:
             return data
-        return dataclasses.replace(data, opinions=self.classifier.scores(data.features))
+        return dataclasses.replace(data, class_scores=self.classifier.scores(data.features))
 
     def expand(self, data: Annotations) -> Annotations:
         """Return the annotations in the layout that the model is about.
@@ -147,7 +147,7 @@ class BoundModel:
         Raises:
             ModelError: where each annotation has a true label of its own, and some are never a true label.
         """
-        arranged = self.model.expand(self._with_opinions(data))
+        arranged = self.model.expand(self._with_class_scores(data))
         if self.coupled and data.multiplicity is not None:
             raise ModelError(
                 f"{self.name} has items in sequences or sets, which have no multiplicities; write the items out"
@@ -610,7 +610,7 @@ class BoundModel:
             same = states.dim() <= len(lead) + 1  # one prior for all items
             probs = (states.unsqueeze(-2) if same else states) @ self.reading(parameters, data)
             probs = probs.squeeze(-2) if same else probs
-        elif data.opinions is not None:  # normalised already, and large
+        elif data.class_scores is not None:  # normalised already, and large
             probs = self.by_class(self.log_truth(parameters, data).exp(), parameters, data)
         else:
             probs = self.by_class(self.truth(parameters, data).probs, parameters, data)

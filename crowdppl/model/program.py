@@ -444,7 +444,7 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
         for name in ("features", "worker_features", "covariates", "criterion"):
             if getattr(data, name) is None:
                 continue
-            if name == "features" and model.expand(few).opinions is not None:  # learned from more items
+            if name == "features" and model.expand(few).class_scores is not None:  # learned from more items
                 out[name] = True
                 continue
             try:

@@ -1,4 +1,4 @@
-"""Features and item effects: opinions that have not seen an item's labels, the weight they get, and the default with features."""
+"""Features and item effects: scores that have not seen an item's labels, the weight they get, and the default with features."""
 
 from dataclasses import replace
 
@@ -13,9 +13,9 @@ from crowdppl import Annotations
 from crowdppl.errors import CrowdpplWarning, DataError
 from crowdppl.inference.catalogue import FEATURES, default_model, model_name
 from crowdppl.isolation import isolated
-from crowdppl.model import opinions
+from crowdppl.model import class_scores
 from crowdppl.model.bound import bind
-from crowdppl.model.opinions import PENALTIES, learned
+from crowdppl.model.class_scores import PENALTIES, learned
 from crowdppl.model.program import prior_draws
 from crowdppl.model.weighted_votes import weighted_votes
 from crowdppl.models import FeaturesAndEffects
@@ -38,21 +38,21 @@ def crowd(items=200, features=6, classes=3, strength=1.5, seed=0):
     return data.with_features(x), names[truth]
 
 
-def opined(data, seed=1):
-    """The data with opinions drawn at random, as a model would be given them."""
+def scored(data, seed=1):
+    """The data with scores drawn at random, as a model would be given them."""
     rng = np.random.default_rng(seed)
-    return replace(data, opinions=torch.from_numpy(rng.normal(size=(data.N, data.K))) / 5)
+    return replace(data, class_scores=torch.from_numpy(rng.normal(size=(data.N, data.K))) / 5)
 
 
 def correct(posterior, truth):
     return float((posterior.truth()["label"].to_numpy() == truth).mean())
 
 
-# ---------------------------------------------------------------------- opinions
+# ---------------------------------------------------------------------- scores
 
 
 @pytest.mark.parametrize("features", [5, 60], ids=["fewer", "more than items"])
-def test_an_opinion_is_that_of_a_regression_on_the_other_items(features):
+def test_a_score_is_that_of_a_regression_on_the_other_items(features):
     """Against regressions that are fitted without each item in turn."""
     data, _ = crowd(items=40, features=features, strength=6.0)
     got = learned(data)
@@ -74,10 +74,10 @@ def test_an_opinion_is_that_of_a_regression_on_the_other_items(features):
     np.testing.assert_allclose(got.scores.numpy(), all_scores[int(np.argmin(errors))], atol=1e-8)
 
 
-def test_an_opinion_does_not_follow_its_own_labels():
+def test_a_score_does_not_follow_its_own_labels():
     """Votes given, the scores of an item are the same whatever its own vote; a classifier that has seen it moves."""
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(30, 25)))
-    values, rotated, _ = opinions._principal(x - x.mean(0))
+    values, rotated, _ = class_scores._principal(x - x.mean(0))
     votes = torch.zeros(30, 2, dtype=torch.float64)
     votes[torch.arange(30), torch.arange(30) % 2] = 1.0
     other = votes.clone()
@@ -90,20 +90,20 @@ def test_an_opinion_does_not_follow_its_own_labels():
         leverage = 1 / 30 + rotated.square() @ shrunk
         return seen, y - (y - seen) / (1 - leverage).unsqueeze(-1)
 
-    (seen, opinion), (seen_other, opinion_other) = scores(votes), scores(other)
+    (seen, given), (seen_other, given_other) = scores(votes), scores(other)
     shift = (other - votes).mean(0)  # scores are less the mean of all votes
-    torch.testing.assert_close(opinion[7], opinion_other[7] + shift)
+    torch.testing.assert_close(given[7], given_other[7] + shift)
     assert float((seen[7] - seen_other[7]).abs().max()) > 0.2
 
 
-def test_features_that_say_nothing_have_no_opinion():
+def test_features_that_say_nothing_have_no_scores():
     """Of 40 crowds with random features, in at most 6 more than chance is seen: at a rate of .05, by chance in 1 of 100 runs."""
     seen = 0
     for seed in range(40):
         data, _ = crowd(items=60, features=10, strength=0.0, seed=seed)
         got = learned(data)
-        seen += got.errors >= opinions.LEAST
-        assert bool((got.scores == 0).all()) == (got.errors < opinions.LEAST)
+        seen += got.errors >= class_scores.LEAST
+        assert bool((got.scores == 0).all()) == (got.errors < class_scores.LEAST)
     assert seen <= 6
 
 
@@ -119,21 +119,21 @@ def test_items_without_labels_have_the_classifiers_scores():
 # ---------------------------------------------------------------------- the model
 
 
-def test_the_prior_of_an_item_is_prevalence_times_opinions():
-    data = opined(tiny(3))
+def test_the_prior_of_an_item_is_prevalence_times_scores():
+    data = scored(tiny(3))
     bound = bind(FeaturesAndEffects(), data)
     with isolated(0), torch.no_grad():
         draws = prior_draws(bound, data, 4)
         classes = bound.by_class(bound.log_truth(draws, data).exp(), draws, data)
-        weighed = draws["prevalence"].unsqueeze(-2) * (draws["trust"].view(-1, 1, 1) * data.opinions).exp()
+        weighed = draws["prevalence"].unsqueeze(-2) * (draws["score_weight"].view(-1, 1, 1) * data.class_scores).exp()
         torch.testing.assert_close(classes, weighed / weighed.sum(-1, keepdim=True))
-        without = bound.log_truth(draws, replace(data, opinions=None)).exp()
+        without = bound.log_truth(draws, replace(data, class_scores=None)).exp()
         torch.testing.assert_close(bound.by_class(without, draws, data), draws["prevalence"])
 
 
-def test_steps_of_em_rise_with_opinions():
+def test_steps_of_em_rise_with_class_scores():
     data, _ = crowd()
-    trace = quiet_fit(opined(data), FeaturesAndEffects(anchoring=0.0), method="em", accelerate=False, max_iter=30)
+    trace = quiet_fit(scored(data), FeaturesAndEffects(anchoring=0.0), method="em", accelerate=False, max_iter=30)
     lp = trace.tree["sample_stats"]["log_posterior"].values
     assert len(lp) > 5
     assert (np.diff(lp) > -1e-9 * abs(lp[-1])).all()
@@ -142,66 +142,66 @@ def test_steps_of_em_rise_with_opinions():
 def test_the_m_step_is_a_maximum_of_trust_and_prevalence():
     """No small move of both raises their density given the classes."""
     data, _ = crowd()
-    data = opined(data)
+    data = scored(data)
     model = FeaturesAndEffects()
     with isolated(0), torch.no_grad():
         r = model.initial(data)
         theta = model.m_step(r, data, None)
         target = model._target(r.unflatten(-1, (data.K, -1)).sum(-1), data, model.prior_items)
-        at = _Weights(theta["trust"], theta["prevalence"].log())
+        at = _Weights(theta["score_weight"], theta["prevalence"].log())
         best = target.density(at)
         for _ in range(30):
-            moved = _Weights(at.trust + 0.05 * torch.randn(()), at.logs + 0.01 * torch.randn(data.K))
+            moved = _Weights(at.weight + 0.05 * torch.randn(()), at.logs + 0.01 * torch.randn(data.K))
             assert float(target.density(moved)) <= float(best) + 1e-9
 
 
-def test_gibbs_step_draws_trust_and_prevalence_from_their_conditional():
+def test_gibbs_step_draws_score_weight_and_prevalence_from_their_conditional():
     """Given classes, against a grid: means within 5 standard errors of 4,000 draws, a false alarm in one of 10^5 runs."""
-    data = opined(tiny(3, items=6, classes=2))
+    data = scored(tiny(3, items=6, classes=2))
     model = FeaturesAndEffects(strengths=(1.5,))
     M = model.states_per_class(data)
     classes = torch.tensor([0, 1, 1, 0, 1, 1])
-    trust, share = torch.linspace(0.02, 60, 1500, dtype=torch.float64), torch.linspace(0.001, 0.999, 400).double()
+    strength, share = torch.linspace(0.02, 60, 1500, dtype=torch.float64), torch.linspace(0.001, 0.999, 400).double()
     logs = torch.stack([share, 1 - share], -1).log()  # (400, 2)
-    logits = logs[:, None, None, :] + trust[None, :, None, None] * data.opinions  # (400, 1500, 6, 2)
+    logits = logs[:, None, None, :] + strength[None, :, None, None] * data.class_scores  # (400, 1500, 6, 2)
     fit = logits.log_softmax(-1)[:, :, torch.arange(6), classes].sum(-1)
-    density = fit + trust.log() - 0.2 * trust + model.prior_items * logs.sum(-1, keepdim=True)
+    density = fit + strength.log() - 0.2 * strength + model.prior_items * logs.sum(-1, keepdim=True)
     weight = density.flatten().softmax(0).view_as(density)
     with isolated(5), torch.no_grad():
         bound = bind(model, data)
         theta = {name: value.repeat_interleave(4000, 0) for name, value in prior_draws(bound, data, 1).items()}
         for _ in range(60):
             theta = bound.gibbs_step((classes * M).expand(4000, -1), theta, data)
-    for got, grid in ((theta["trust"], trust[None, :]), (theta["prevalence"][:, 0], share[:, None])):
+    for got, grid in ((theta["score_weight"], strength[None, :]), (theta["prevalence"][:, 0], share[:, None])):
         mean = float((weight * grid).sum())
         spread = float((weight * (grid - mean) ** 2).sum()) ** 0.5
         assert abs(float(got.mean()) - mean) < 5 * spread / 4000**0.5 + 1e-3 * mean
 
 
-def test_the_step_of_trust_and_prevalence_keeps_their_distribution():
+def test_the_step_of_score_weight_and_prevalence_keeps_their_distribution():
     """Draws from a grid have the same means after five steps: within 5 standard errors, a false alarm in one of 10^6 runs."""
     random = torch.Generator().manual_seed(0)
-    classes, opinions_of = torch.tensor([0, 1, 1, 1]), 0.2 * torch.randn(4, 2, generator=random, dtype=torch.float64)
-    trust, share = torch.linspace(0.01, 90, 3000, dtype=torch.float64), torch.linspace(0.0005, 0.9995, 1000).double()
-    target = _Target(torch.eye(2, dtype=torch.float64)[classes], opinions_of, 2.0, 0.2)
-    logs = torch.stack([share, 1 - share], -1).log()[:, None].expand(-1, len(trust), -1)
-    density = torch.stack([target.density(_Weights(trust, each)) for each in logs])
+    classes, scores_of = torch.tensor([0, 1, 1, 1]), 0.2 * torch.randn(4, 2, generator=random, dtype=torch.float64)
+    strength, share = torch.linspace(0.01, 90, 3000, dtype=torch.float64), torch.linspace(0.0005, 0.9995, 1000).double()
+    target = _Target(torch.eye(2, dtype=torch.float64)[classes], scores_of, 2.0, 0.2)
+    logs = torch.stack([share, 1 - share], -1).log()[:, None].expand(-1, len(strength), -1)
+    density = torch.stack([target.density(_Weights(strength, each)) for each in logs])
     weight = (density - logs.sum(-1)).flatten().softmax(0)  # over the share, not over its logit
     at = torch.multinomial(weight, 200_000, replacement=True, generator=random)
-    drawn = _Weights(trust[at % len(trust)], logs.flatten(0, 1)[at])
+    drawn = _Weights(strength[at % len(strength)], logs.flatten(0, 1)[at])
     with isolated(1), torch.no_grad():
         moved = drawn
         for _ in range(5):
             moved = target._replace(classes=target.classes.expand(len(at), -1, -1)).moved(moved)
-    assert float((moved.trust != drawn.trust).double().mean()) > 0.7
-    for before, after in ((drawn.trust, moved.trust), (drawn.logs[:, 0].exp(), moved.logs.softmax(-1)[:, 0])):
+    assert float((moved.weight != drawn.weight).double().mean()) > 0.7
+    for before, after in ((drawn.weight, moved.weight), (drawn.logs[:, 0].exp(), moved.logs.softmax(-1)[:, 0])):
         assert abs(float(after.mean() - before.mean())) < 5 * float(before.std()) * (2 / len(at)) ** 0.5
         assert abs(float(after.var() / before.var()) - 1) < 0.05
 
 
-def test_it_is_item_effects_where_opinions_are_zero():
+def test_it_is_item_effects_where_scores_are_zero():
     data, _ = crowd(strength=0.0, seed=3)
-    assert learned(data).errors < opinions.LEAST
+    assert learned(data).errors < class_scores.LEAST
     plain = quiet_fit(data, "item-effects", independent=False, seed=0)
     both = quiet_fit(data, FEATURES, independent=False, seed=0)
     np.testing.assert_allclose(both.probability(), plain.probability(), atol=0.02)
@@ -256,7 +256,7 @@ def test_features_are_left_unread_where_items_have_many_labels():
 def test_large_data_are_fitted_without_features(monkeypatch):
     data, _ = crowd(strength=3.0)
     assert model_name(default_model(data)[0]) == model_name(default_model(data, independent=True)[0]) == FEATURES
-    monkeypatch.setattr(opinions, "MOST", 1.0)
+    monkeypatch.setattr(class_scores, "MOST", 1.0)
     assert model_name(default_model(data)[0]) == "item-effects"
     with pytest.warns(CrowdpplWarning, match="the 6 features of items were not used"):
         crowdppl.fit(data, seed=0, num_samples=20)

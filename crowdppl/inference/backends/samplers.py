@@ -290,7 +290,7 @@ class TorchSampler(SequentialSampler):
             size = min(step, count - start)
             here = {name: value.expand(size, *value.shape) for name, value in point.items()}
             # Of many states one random number for each item, where one for each state is most of the work.
-            many = model.reads or data.opinions is not None
+            many = model.reads or data.class_scores is not None
             truth = sample_repeatedly(joint, size) if many else sample_truth(joint.expand(size, *joint.shape))
             parts.append(model.gibbs_step(truth, here, data))
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}

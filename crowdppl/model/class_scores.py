@@ -1,4 +1,4 @@
-"""Opinions: what the features of an item say of its class, learned from the votes on the other items.
+"""Class scores: what the features of an item say of its class, learned from the votes on the other items.
 
 Ridge regression (A. E. Hoerl and R. W. Kennard 1970, Technometrics 12, 55-67) of vote shares on standardised features. The score
 of an item is predicted by the regression on all other items, so that it does not repeat the item's own labels: where there are
@@ -9,11 +9,11 @@ combines (D. H. Wolpert 1992, Neural Networks 5, 241-259)::
     features     X         (N, D)    standardised
     weights      W         (D, K)    (X'X + N r I)^-1 X'Y
     leverage     h_i                 1/N + x_i' (X'X + N r I)^-1 x_i
-    opinion      o_i       (K,)      Y_i - (Y_i - x_i'W) / (1 - h_i)
+    score        o_i       (K,)      Y_i - (Y_i - x_i'W) / (1 - h_i)
 
-The last line is exact (D. M. Allen 1974, Technometrics 16, 125-127). The penalty ``r`` is the one whose opinions are closest to
-the votes that they have not seen. Features that say nothing have opinions no closer than the mean votes of the other items are.
-Unless the opinions are closer by ``LEAST`` standard errors, they are 0.
+The last line is exact (D. M. Allen 1974, Technometrics 16, 125-127). The penalty ``r`` has the least squared error of
+these leave-one-out predictions. Features without information predict no better than the mean votes of the other items do. Unless
+the error is smaller than that of the mean by ``LEAST`` standard errors, the scores are 0.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from crowdppl.model.weighted_votes import weighted_votes
 
 # Penalties for each item, of features with standard deviation 1.
 PENALTIES = tuple(10 ** (n / 3) for n in range(-9, 10))
-# Standard errors by which opinions must be closer to the votes than the mean votes are.
+# Standard errors by which the squared error of scores must be smaller than that of the mean votes.
 LEAST = 2.0
-# Multiplications above which opinions are not learned by default: some seconds.
+# Multiplications above which scores are not learned by default: some seconds.
 MOST = 3e10
 # Name under which a result stores the classifier.
-NAME = "opinions"
+NAME = "class_scores"
 
 
 class Classifier(NamedTuple):
@@ -84,13 +84,13 @@ class Classifier(NamedTuple):
             ) from None
 
 
-class Opinions(NamedTuple):
-    """Opinions on the items of a data set.
+class ClassScores(NamedTuple):
+    """Scores of the items of a data set.
 
     Attributes:
-        scores: of the classes, ``(N, K)``; 0 where features say nothing.
+        scores: of the classes, ``(N, K)``; 0 where features have no information.
         classifier: learned from all items, for new ones.
-        errors: standard errors by which the opinions are closer to the votes than the mean votes are.
+        errors: standard errors by which their squared error is smaller than that of the mean votes.
     """
 
     scores: Tensor
@@ -98,16 +98,16 @@ class Opinions(NamedTuple):
     errors: float
 
 
-_LEARNED: WeakKeyDictionary[Annotations, Opinions] = WeakKeyDictionary()
+_LEARNED: WeakKeyDictionary[Annotations, ClassScores] = WeakKeyDictionary()
 
 
 def cost(data: Annotations) -> float:
-    """Return the number of multiplications that opinions take, about."""
+    """Return the number of multiplications that scores take, about."""
     return float(data.N) * data.D * min(data.N, data.D)
 
 
-def learned(data: Annotations) -> Opinions:
-    """Return the opinions on the items of annotations with features; of items without labels, the classifier's.
+def learned(data: Annotations) -> ClassScores:
+    """Return the scores of the items of annotations with features; of items without labels, the classifier's.
 
     They are learned once for the same object.
     """
@@ -116,10 +116,10 @@ def learned(data: Annotations) -> Opinions:
     return _LEARNED[data]
 
 
-def _learn(data: Annotations) -> Opinions:
+def _learn(data: Annotations) -> ClassScores:
     features = data.features
     if features is None:
-        raise ModelError("opinions are learned from features of items, and the data have none")
+        raise ModelError("class scores are learned from features of items, and the data have none")
     with torch.no_grad():
         votes, some = weighted_votes(data).double(), (data.annotations_per_item > 0) | (data.truth >= 0)
         x, y = features.double()[some], votes[some]
@@ -127,7 +127,7 @@ def _learn(data: Annotations) -> Opinions:
         if N < 3:
             nothing = Standardise(features.double())
             empty = Classifier(nothing.mean, nothing.scale, nothing.mean.new_zeros(data.D, data.K))
-            return Opinions(torch.zeros_like(votes).to(data.dtype), empty, 0.0)
+            return ClassScores(torch.zeros_like(votes).to(data.dtype), empty, 0.0)
         standard = Standardise(x)
         x, y = standard(x), y - y.mean(0)
         values, rotated, back = _principal(x)
@@ -149,7 +149,7 @@ def _learn(data: Annotations) -> Opinions:
         classifier = Classifier(standard.mean, standard.scale, weights)
         out = classifier.scores(features.double())
         out[some] = scores
-        return Opinions(out.to(data.dtype), classifier, errors)
+        return ClassScores(out.to(data.dtype), classifier, errors)
 
 
 def _principal(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
