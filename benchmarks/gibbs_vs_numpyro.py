@@ -20,7 +20,7 @@ from numpyro.infer import MCMC, NUTS, init_to_value
 from crowdppl import Annotations
 from crowdppl.data import datasets
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.fit import ENGINES
+from crowdppl.inference.run import ENGINES
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.models import DawidSkene

@@ -20,9 +20,10 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.other_labels import A_CLASS, OtherLabels
-from crowdppl.inference.design_effect import PUBLISHED, WEIGHTED, DesignEffect
+from crowdppl.inference.design_effect import PUBLISHED, WEIGHTED
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import EvaluatedDraws
+from crowdppl.inference.work import Fitted
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.networks import is_weight
 from crowdppl.posterior.io import FORMAT
@@ -54,30 +55,15 @@ def _without_calendars() -> Iterator[None]:
 
 
 @_without_calendars()
-def to_datatree(
-    data: Annotations,
-    model: BoundModel,
-    draws: Draws,
-    evaluated: EvaluatedDraws,
-    *,
-    weights: Mapping[str, Tensor],
-    attrs: Mapping[str, Any],
-    aside: Annotations | None = None,
-    parts: Mapping[str, Mapping[str, Any] | None] | None = None,
-) -> xr.DataTree:
+def to_datatree(fit: Fitted, evaluated: EvaluatedDraws, attrs: Mapping[str, Any]) -> xr.DataTree:
     """Lay out the result of a fit.
 
     Args:
-        data: the annotations.
-        model: the fitted model.
-        draws: of the engine.
+        fit: the fit, with its draws.
         evaluated: the model evaluated at the draws.
-        weights: of networks, by name.
         attrs: of the tree, see :func:`attributes`.
-        aside: annotations that the fit did not count, if any.
-        parts: variables of the groups ``spans`` (:func:`crowdppl.inference.spans.spans`) and ``sets``
-            (:func:`crowdppl.inference.sets.set_probabilities`), if there are any.
     """
+    data, model, draws, aside = fit.data, fit.model, fit.draws, fit.aside
     coordinates = _coordinates(data, evaluated.lp.shape, aside)
     dataset = partial(_dataset, coordinates)
     dims = _site_dims(model, draws)
@@ -111,10 +97,10 @@ def to_datatree(
         groups["calibrated"] = dataset(calibrated)
     if each:
         groups["annotation"] = dataset(each)
-    groups |= _of_parts(coordinates, parts)
+    groups |= _of_parts(coordinates, fit.parts)
     if draws.point is not None:
         groups["point"] = dataset(_point(dims, draws))
-    return _tree(groups | _of_weights(weights), attrs)
+    return _tree(groups | _of_weights(fit.weights), attrs)
 
 
 def _of_weights(weights: Mapping[str, Tensor]) -> dict[str, xr.Dataset]:
@@ -129,81 +115,52 @@ def _of_weights(weights: Mapping[str, Tensor]) -> dict[str, xr.Dataset]:
 
 
 @_without_calendars()
-def first_datatree(
-    data: Annotations,
-    model: BoundModel,
-    draws: Draws,
-    probability: Tensor,
-    published: Tensor | None,
-    *,
-    weights: Mapping[str, Tensor],
-    attrs: Mapping[str, Any],
-    aside: Annotations | None = None,
-    parts: Mapping[str, Mapping[str, Any] | None] | None = None,
-) -> xr.DataTree:
+def first_datatree(fit: Fitted, attrs: Mapping[str, Any]) -> xr.DataTree:
     """Lay out what is known of a result before its draws: class probabilities, the point, the data, and all coordinates.
 
     Args:
-        data: the annotations.
-        model: the fitted model.
-        draws: of the engine, still to be drawn.
-        probability: of the classes, ``(N, K)``.
-        published: likewise by the model as published, if that differs.
-        weights: of networks, by name.
+        fit: the fit, its draws still to be drawn.
         attrs: of the tree, see :func:`attributes`.
-        aside: annotations that the fit did not count, if any.
-        parts: likewise.
     """
+    data, draws, aside, published = fit.data, fit.draws, fit.aside, fit.published
+    probability = fit.probability
     coordinates = _coordinates(data, (1, draws.count), aside)
     axes = ("item", "true_label")
     groups = {
         "posterior": xr.Dataset(coords={dim: values for dim, values in coordinates.items() if dim != "item"}),
         "truth": _dataset(coordinates, {"probability": (axes, probability if published is None else published)}),
-        "point": _dataset(coordinates, _point(_site_dims(model, draws), draws)),
+        "point": _dataset(coordinates, _point(_site_dims(fit.model, draws), draws)),
         "observed_data": _dataset(coordinates, {"labels": (("annotation",), data.label)}),
         "constant_data": _dataset(coordinates, _constant_data(data, aside)),
     }
-    groups |= _of_parts(coordinates, parts) | _of_weights(weights)
+    groups |= _of_parts(coordinates, fit.parts) | _of_weights(fit.weights)
     if published is not None:
         groups["calibrated"] = _dataset(coordinates, {"probability": (axes, probability)})
     return _tree(groups, attrs)
 
 
-def attributes(
-    data: Annotations,
-    draws: Draws,
-    effect: DesignEffect | None,
-    *,
-    viewed: Sequence[str],
-    run: Mapping[str, Any],
-    notes: list[str],
-    coverage: str,
-    also: str = "",
-) -> dict[str, Any]:
+def attributes(fit: Fitted, *, run: Mapping[str, Any], notes: list[str], coverage: str) -> dict[str, Any]:
     """Return the attributes of the tree.
 
     Args:
-        data: the annotations.
-        draws: of the engine.
-        effect: the design effect that the result allows for, if any.
-        viewed: names of the model's own quantities that tables and plots show.
+        fit: the fit.
         run: description of the fit, serialisable as JSON.
         notes: sentences on the data and the fit, beside those of the data.
         coverage: a sentence on the measured coverage of intervals.
-        also: a further sentence on correlated errors.
     """
+    data, draws, effect = fit.data, fit.draws, fit.reported_effect
+    correlation = [PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say())]
+    correlation += [] if fit.independence is None else [fit.independence.say()]
     return {
         "crowdppl_format": FORMAT,
         "item_column": data.item_column,
         "repeats": data.repeats,
         "labels_kind": data.kind or "",
         **({} if data.criteria is None else {"criterion_column": data.criterion_column}),
-        "viewed": json.dumps(list(viewed)),
+        "viewed": json.dumps(list(fit.model.viewed)),
         "kind": draws.kind,
         "interval_method": draws.interval_method,
-        "correlation": " ".join(
-            [PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say()), *([also] if also else [])]
-        ),
+        "correlation": " ".join(correlation),
         "coverage": coverage,
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps([*(one for one in data.notes if one not in data.doubts), *notes]),
@@ -336,13 +293,13 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
 
 
 def _of_parts(
-    coordinates: Mapping[str, pd.Index], parts: Mapping[str, Mapping[str, Any] | None] | None
+    coordinates: Mapping[str, pd.Index], parts: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, xr.Dataset]:
     """Return the groups of spans and of sets, if there are any."""
     axes = {"spans": ("span",), "sets": ("sequence",)}
     return {
         group: _dataset(coordinates, {name: (axes[group], torch.as_tensor(value)) for name, value in variables.items()})
-        for group, variables in (parts or {}).items()
+        for group, variables in parts.items()
         if variables is not None
     }
 

@@ -26,11 +26,13 @@ from crowdppl.errors import ModelError, OptionError, listed
 from crowdppl.inference.anchoring import learned
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.fit import Work, effect_of, fitted, without_copies
+from crowdppl.inference.fit import effect_of, without_copies
 from crowdppl.inference.guides import guide_of
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.numeric.program import NumericProgram
+from crowdppl.inference.run import fitted
 from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.work import Work
 from crowdppl.isolation import floating, isolated
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind

@@ -427,7 +427,7 @@ def test_a_checkpoint_stays_until_the_result_is_there(tmp_path, monkeypatch):
 
     options = {"method": "gibbs", "chains": 2, "warmup": 5, "num_samples": 20, "seed": 1, "every": 0}
     with monkeypatch.context() as patched:
-        patched.setattr("crowdppl.inference.fit.convergence", stop)
+        patched.setattr("crowdppl.inference.run.convergence", stop)
         with pytest.raises(KeyboardInterrupt):
             quiet_fit(FOUR_ITEMS, "dawid-skene", checkpoint=tmp_path / "state", **options)
     assert any(path.is_file() for path in (tmp_path / "state").rglob("*"))

@@ -10,7 +10,7 @@ from catalog import SkillAndDifficulty, quiet_fit, tiny
 from crowdppl.inference.catalogue import catalogue
 from crowdppl.inference.coverage import cited, measured
 from crowdppl.inference.design_effect import DesignEffect
-from crowdppl.inference.fit import ENGINES
+from crowdppl.inference.run import ENGINES
 from crowdppl.models import DawidSkene
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "coverage.md"

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import crowdppl
 from crowdppl import AnnotationModel, Annotations, CrowdpplWarning
 from crowdppl.inference.catalogue import named_model
-from crowdppl.inference.fit import ENGINES
+from crowdppl.inference.run import ENGINES
 from crowdppl.inference.squarem import coordinates, extrapolate
 from crowdppl.inference.unconstrained import Space, is_simplex
 from crowdppl.isolation import isolated

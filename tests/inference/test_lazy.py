@@ -12,8 +12,7 @@ import xarray as xr
 from catalog import quiet_fit, simulated, tiny
 
 import crowdppl
-from crowdppl.inference import datatree, result
-from crowdppl.inference import fit as fitting
+from crowdppl.inference import datatree, result, run
 from crowdppl.models import DawidSkene
 
 MODELS = ["item-effects", "dawid-skene", "one-coin"]
@@ -33,7 +32,7 @@ def test_the_same_bits_as_all_at_once(monkeypatch, model, independent):
     """Whatever is asked for first."""
     later = by_em(model, independent=independent)
     assert not is_whole(later)
-    monkeypatch.setattr(fitting, "can_wait", lambda *_: False)
+    monkeypatch.setattr(run, "can_wait", lambda *_: False)
     at_once = by_em(model, independent=independent)
     assert is_whole(at_once)
     pd.testing.assert_frame_equal(later.truth(), at_once.truth())

@@ -16,7 +16,7 @@ from crowdppl import EM, NUTS, SVI, Gibbs, OptionError
 from crowdppl.cli.main import app
 from crowdppl.errors import silent
 from crowdppl.inference import options
-from crowdppl.inference.fit import ENGINES
+from crowdppl.inference.run import ENGINES
 from crowdppl.models import CATALOGUE
 
 PAIRS = [(method, name) for method, known in options.OPTIONS.items() for name in known]

@@ -15,8 +15,7 @@ import torch
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.errors import CrowdpplWarning, silent
-from crowdppl.inference import evaluate
-from crowdppl.inference import fit as fit_module
+from crowdppl.inference import evaluate, run
 from crowdppl.inference.backends import choose, counting
 from crowdppl.inference.backends import passes as sweeps
 from crowdppl.inference.backends.evaluation import PassEvaluation, TorchEvaluation, Weighing
@@ -390,9 +389,9 @@ def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
     data, compiled_passes, over = crowd(3), [], Sweeps.over
     monkeypatch.setattr(Sweeps, "over", staticmethod(lambda *args: compiled_passes.append(args) or over(*args)))
     held = []
-    layout = fit_module.to_datatree
+    layout = run.to_datatree
     monkeypatch.setattr(
-        fit_module, "to_datatree", lambda *args, **more: held.append(args[2].passes) or layout(*args, **more)
+        run, "to_datatree", lambda fitted, *args: held.append(fitted.draws.passes) or layout(fitted, *args)
     )
     fit(data, model, method=method, num_samples=5)
     assert len(compiled_passes) == 1

@@ -20,7 +20,7 @@ from crowdppl.inference.numeric.draws import NumericDraws
 from crowdppl.inference.numeric.residuals import correlated_errors
 from crowdppl.inference.options import filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
-from crowdppl.inference.versions import versions
+from crowdppl.inference.record import recorded_options, versions
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.numeric import NumericModel, StandardLabels
@@ -123,7 +123,7 @@ def fit_numbers(
     run = {
         "default_model": model is None,
         "method": engine,
-        "options": {name: value if name != "validation" else value is not None for name, value in taken.items()},
+        "options": recorded_options(taken),
         "seed": seed,
         "seconds": time.perf_counter() - began,
     }
