@@ -43,7 +43,7 @@ def peak() -> float:
 def work(path: str, out: str, method: str) -> None:
     """Fit as one of the processes, and print what it took."""
     from crowdppl.inference import distributed, passes
-    from crowdppl.inference.sharded import distribute
+    from crowdppl.inference.scale.sharded import distribute
 
     assert passes.compiled() is not None
     before = peak()

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from crowdppl.inference.options import EM, NUTS, SVI, Gibbs
     from crowdppl.inference.predict import predict, predict_correct, predict_workers
     from crowdppl.inference.pyro_program import pyro_program
-    from crowdppl.inference.sharded.distribute import distribute
-    from crowdppl.inference.streaming.stream import stream
+    from crowdppl.inference.scale.sharded.distribute import distribute
+    from crowdppl.inference.scale.streaming.stream import stream
     from crowdppl.inference.threads import set_threads
     from crowdppl.inference.update import update
     from crowdppl.model.base import AnnotationModel
@@ -103,8 +103,8 @@ _MODULES = {
     "predict_correct": "inference.predict",
     "predict_workers": "inference.predict",
     "pyro_program": "inference.pyro_program",
-    "distribute": "inference.sharded.distribute",
-    "stream": "inference.streaming.stream",
+    "distribute": "inference.scale.sharded.distribute",
+    "stream": "inference.scale.streaming.stream",
     "set_threads": "inference.threads",
     "update": "inference.update",
     "AnnotationModel": "model.base",

@@ -44,7 +44,8 @@ from crowdppl.criticism import sbc
 from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
-from crowdppl.inference import sharded, streaming, update
+from crowdppl.inference import update
+from crowdppl.inference.scale import sharded, streaming
 from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups, truth_discovery
 from crowdppl.posterior import workers
 from crowdppl.posterior.numbers import NumericPosterior

@@ -22,7 +22,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and descript
 CASES = """
     import json, os, signal, sys, time, traceback
     from pathlib import Path
-    import crowdppl.inference.streaming as streaming
+    import crowdppl.inference.scale.streaming as streaming
     from crowdppl.cli import display, main
     from crowdppl.cli.commands import fitting, listings
     from crowdppl.export import results

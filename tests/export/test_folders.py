@@ -321,7 +321,7 @@ def test_control_c_reports_what_is_on_disk(tmp_path, labels, monkeypatch):
 
 def test_control_c_of_a_stream_leaves_no_empty_folder(tmp_path, labels, monkeypatch):
     out = tmp_path / "out"
-    monkeypatch.setattr("crowdppl.inference.streaming.stream", pressed)
+    monkeypatch.setattr("crowdppl.inference.scale.streaming.stream", pressed)
     stopped = run("stream", labels, "--out", out)
     assert stopped.exit_code == 130
     assert "stopped: nothing was written" in stopped.stderr

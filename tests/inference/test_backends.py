@@ -49,7 +49,7 @@ def test_only_backends_ask_which_computation_runs():
         if not place.startswith(DEFINED):
             asking += [f"{place}:{line} {name}" for name, line in names(path) if name in PREDICATES]
     # Whether a model suits data in shares is a question of the data's design, which is refused in words.
-    assert [one for one in asking if not one.startswith("inference/sharded/distribute.py")] == []
+    assert [one for one in asking if not one.startswith("inference/scale/sharded/distribute.py")] == []
 
 
 @pytest.mark.parametrize(

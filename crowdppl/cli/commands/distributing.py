@@ -51,7 +51,7 @@ def distribute_command(
     from crowdppl.export import results
     from crowdppl.export.folders import replaced
     from crowdppl.inference.progress import progress_bar
-    from crowdppl.inference.sharded import distribute
+    from crowdppl.inference.scale.sharded import distribute
 
     results.free(output.out, overwrite=output.overwrite, files=FILES)
     _require_own_parts(output.out)
@@ -97,7 +97,6 @@ def distribute_command(
             "items": result.items,
             "annotations": result.annotations,
             "classes": len(result.labels),
-            "largest_share": result.largest_share,
             "facts": result.facts,
             "warnings": warnings,
             "seconds": seconds,
@@ -105,7 +104,7 @@ def distribute_command(
         results.write_run(staging, run)
     console.print(
         f"{result.annotations:,} annotations of {result.items:,} items by {len(result.workers):,} workers in {seconds:.1f} s; "
-        f"the largest share had {result.largest_share:,} annotations."
+        f"the largest share had {result.facts['largest_share']:,} annotations."
     )
     console.print(f"By {result.interval_method}.")
     for warning in warnings:

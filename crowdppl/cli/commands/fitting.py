@@ -308,8 +308,8 @@ def stream_command(
     from crowdppl import export
     from crowdppl.export import results
     from crowdppl.export.folders import replaced
-    from crowdppl.inference import streaming
     from crowdppl.inference.progress import progress_bar
+    from crowdppl.inference.scale import streaming
 
     use_threads(threads)
     results.free(output.out, overwrite=output.overwrite, files=STREAM_FILES)
@@ -343,7 +343,7 @@ def stream_command(
             "items": result.items,
             "annotations": result.annotations,
             "classes": len(result.labels),
-            "objective": result.objective,
+            "objective": result.facts["objective"],
             "seconds": seconds,
         }
         results.write_run(staging, run)

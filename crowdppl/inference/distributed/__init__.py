@@ -5,7 +5,8 @@ rank a part of the items, once; at each step it broadcasts the tables that the p
 other ranks hold their part of the annotations only, and nothing of the model.
 
 ``group`` holds the messages, ``shares`` the parts of the items and the commands that other ranks carry out, ``context`` the
-context :func:`joined`. Data of which each rank reads a share for itself are the subject of :mod:`crowdppl.inference.sharded`.
+context :func:`joined`. Data of which each rank reads a share for itself are the subject of
+:mod:`crowdppl.inference.scale.sharded`.
 """
 
 from crowdppl.inference.distributed.context import joined as joined

@@ -20,7 +20,7 @@ SCRIPT = """
     warnings.simplefilter("ignore")
     import crowdppl
     from crowdppl.inference import distributed
-    from crowdppl.inference.sharded.part import Part
+    from crowdppl.inference.scale.sharded.part import Part
 
     path, out, method, die = sys.argv[1:5]
     rank = int(os.environ.get("RANK", 0))
@@ -45,7 +45,7 @@ SCRIPT = """
                 crowdppl.distribute(path, label="nowhere")
             except crowdppl.DataError as error:
                 os.write(1, f"refused: {error}\\n".encode())
-            print("converged" if result.facts["converged"] else "short", result.largest_share)
+            print("converged" if result.facts["converged"] else "short", result.facts["largest_share"])
         else:
             try:
                 crowdppl.distribute(path)

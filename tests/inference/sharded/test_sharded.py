@@ -14,11 +14,11 @@ import crowdppl
 from crowdppl import Annotations, CrowdpplError, DataError, FileError, ModelError, OptionError, distribute
 from crowdppl.errors import silent
 from crowdppl.inference.backends import passes
-from crowdppl.inference.sharded import collect, part, rows
-from crowdppl.inference.sharded import plan as plan_module
-from crowdppl.inference.sharded.part import Part, _chosen, _uniform
-from crowdppl.inference.sharded.plan import Plan
-from crowdppl.inference.streaming.parquet import Table
+from crowdppl.inference.scale.parquet import Table
+from crowdppl.inference.scale.sharded import collect, part, rows
+from crowdppl.inference.scale.sharded import plan as plan_module
+from crowdppl.inference.scale.sharded.part import Part, _chosen, _uniform
+from crowdppl.inference.scale.sharded.plan import Plan
 
 GIBBS = {"method": "gibbs", "chains": 2, "warmup": 5, "num_samples": 40}
 
@@ -86,7 +86,7 @@ def test_em_ends_as_in_memory(tmp_path, monkeypatch, model, compiled):
     np.testing.assert_allclose(actual[columns], expected[columns], rtol=0, atol=1e-9)
     assert result.facts["log_posterior"] == pytest.approx(full.info["facts"]["log_posterior"], rel=1e-12)
     assert result.facts["iterations"] == full.info["facts"]["iterations"]
-    assert (result.items, result.annotations, result.largest_share) == (1200, len(frame), len(frame))
+    assert (result.items, result.annotations, result.facts["largest_share"]) == (1200, len(frame), len(frame))
     workers = result.workers.set_index("worker")
     assert workers["annotations"].to_dict() == frame["worker"].value_counts().to_dict()
     names = list(result.workers["worker"])

@@ -20,7 +20,7 @@ from crowdppl import Annotations, stream
 from crowdppl.cli.main import app
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, silent
 from crowdppl.inference.backends import passes
-from crowdppl.inference.streaming.dataset import Stored
+from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, OneCoin
 
 
@@ -59,6 +59,10 @@ def test_ends_near_plain_em(tmp_path, monkeypatch, model, compiled):
     best = pd.Series(full.labels[full.probability_as_published().argmax(1)], index=full.items())
     assert (caught["label"] == best).mean() > 0.995
     assert abs(caught["probability"].to_numpy() - full.probability_as_published().max(1)).mean() < 0.01
+    each = caught[[f"p_{label}" for label in full.labels]].to_numpy()
+    assert abs(each - full.probability_as_published()).mean() < 0.01
+    assert (each.max(1) == caught["probability"]).all()
+    assert actual.consensus == tmp_path / "truth.parquet"
     point = full.tree["point"].to_dataset()
     order = actual.workers.set_index("worker").index
     for name, value in actual.parameters.items():
@@ -130,7 +134,7 @@ def test_variational_bayes_climbs_the_bound(tmp_path, monkeypatch, model, pooled
     actual = stream(tmp_path / "x.parquet", model, method="vb", consensus=tmp_path / "truth.parquet", passes=12)
     accuracy, r, bounds = mean_field(frame, pooled, 1.0, 4.0, 1.0, 12)
     # A pass says what the bound was before its step; the first has no parameters before it.
-    np.testing.assert_allclose(actual.objective, bounds[:11], rtol=1e-9)
+    np.testing.assert_allclose(actual.facts["objective"], bounds[:11], rtol=1e-9)
     assert (np.diff(bounds) > -1e-9).all()
     np.testing.assert_allclose(actual.workers["accuracy"], [accuracy[w] for w in actual.workers["worker"]], rtol=1e-6)
     caught = pd.read_parquet(tmp_path / "truth.parquet")
@@ -143,7 +147,7 @@ def test_the_bound_is_below_the_evidence(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet")
     bound = stream(
         tmp_path / "x.parquet", DawidSkene(prior_correct=4, prior_incorrect=1), method="vb", passes=30
-    ).objective[-1]
+    ).facts["objective"][-1]
     item, worker = pd.factorize(frame["task"])[0], pd.factorize(frame["worker"])[0]
     label = pd.factorize(frame["label"], sort=True)[0]
     rows = np.array([[5.0, 2.0], [2.0, 5.0]])
@@ -266,7 +270,7 @@ def test_a_folder_of_files(tmp_path):
     frame[half:].to_parquet(tmp_path / "all" / "2.parquet")
     frame.to_parquet(tmp_path / "x.parquet")
     one, two = (stream(tmp_path / name, rows=10**6, passes=3) for name in ("all", "x.parquet"))
-    assert one.objective == pytest.approx(two.objective)
+    assert one.facts["objective"] == pytest.approx(two.facts["objective"])
 
 
 FRAME = pd.DataFrame({"task": ["x", "x", "y"], "worker": ["u", "v", "u"], "label": ["a", "b", "a"]})

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.passes import sums_over
-from crowdppl.inference.streaming.dataset import Stored
+from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel

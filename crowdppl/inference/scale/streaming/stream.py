@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import pyarrow
-import pyarrow.parquet
 import torch
 
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, Level, OutputFile, PositiveFloat, PositiveInt, Seed, checked
-from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
-from crowdppl.files import atomic
 from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
 from crowdppl.inference.memory import ROWS
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.inference.streaming import stepwise_em, svi
-from crowdppl.inference.streaming.dataset import Stored
+from crowdppl.inference.scale.consensus import consensus_file
+from crowdppl.inference.scale.result import LargeResult, worker_table
+from crowdppl.inference.scale.streaming import stepwise_em, svi
+from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel, Parameters, provides
+from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.posterior import workers
 
-Array = npt.NDArray[Any]
 # What each method needs of a model.
 NEEDS = {"em": "conjugate_counts", "vb": "conjugate_counts", "svi": "confusion"}
 HOW = {
@@ -41,31 +36,6 @@ HOW = {
 }
 # Draws of all workers' accuracies are held at once: at most so many numbers.
 NUMBERS = 2e8
-
-
-@dataclass(frozen=True)
-class Streamed:
-    """The result of a fit that does not hold the annotations in memory.
-
-    Attributes:
-        parameters: of the model, by site: of EM its point, else the mean (``"vb"``) or median (``"svi"``) of the approximation.
-        workers: a row for each: ``worker``, ``annotations``, ``accuracy``, and where it is no point ``accuracy_low`` and
-            ``accuracy_high``.
-        labels: the classes, ``(K,)``.
-        objective: in each pass but the first, of the parameters before it: the log posterior, or the bound of the
-            evidence (in the first they change on the way); of SVI minus the mean loss of every pass.
-        items: how many there are.
-        annotations: how many there are.
-        interval_method: what it is, in words.
-    """
-
-    parameters: Parameters
-    workers: pd.DataFrame
-    labels: Array
-    objective: list[float]
-    items: int
-    annotations: int
-    interval_method: str
 
 
 @checked
@@ -89,7 +59,7 @@ def stream(
     label: str | None = None,
     truth: str | None = None,
     progress: Annotated[ProgressCallback, arguments.function] | None = None,
-) -> Streamed:
+) -> LargeResult:
     """Fit a model to a Parquet file, or a folder of them, that need not fit in memory.
 
     Args:
@@ -99,7 +69,7 @@ def stream(
         method: ``"em"``: stepwise, then plain EM, to a point; ``"vb"``: stochastic, then plain variational Bayes, with intervals
             at the same cost; ``"svi"``: Pyro's SVI over mini-batches, for models without sums.
         consensus: Parquet file to write, with a row for each item: ``task`` (``item`` where the input's column is called so),
-            ``label``, ``probability``.
+            ``label``, ``probability``, and ``p_<class>`` for every class.
         passes: over all annotations to learn from. One more writes the consensus.
         rows: annotations of a batch, about.
         step_size_exponent: of EM and VB: ``a`` in the step size ``(t + 2) ** -a`` of the ``t``-th batch, above 0.5 and at most 1.
@@ -162,12 +132,20 @@ def stream(
             conjugacy = bound.conjugacy
             draws = (conjugacy.gibbs_step(last) for _ in range(count if method == "vb" else 0))
         with torch.no_grad():
-            table = _workers(bound, point.parameters, draws, source, sizes, level)
+            accuracy = bound.accuracy_of(point.parameters, sizes).numpy()
+            drawn = np.array([bound.accuracy_of(draw, sizes).float().numpy() for draw in draws])
             if consensus is not None:
                 _write(Path(consensus), bound, point, source, on_batch)
     interval_method = HOW["point" if method == "svi" and guide == "point" else method]
-    return Streamed(
-        point.parameters, table, source.labels, objective, source.items, source.annotations, interval_method
+    return LargeResult(
+        point.parameters,
+        worker_table(source.workers, source.each, accuracy, drawn, level),
+        source.labels,
+        source.items,
+        source.annotations,
+        {"objective": objective},
+        interval_method,
+        None if consensus is None else Path(consensus),
     )
 
 
@@ -176,35 +154,13 @@ def _suited(model: AnnotationModel, method: str) -> bool:
     return provides(model, NEEDS[method]) and one_state and model.check_method(method) is None
 
 
-def _workers(
-    model: BoundModel,
-    point: Parameters,
-    draws: Iterator[Parameters],
-    source: Stored,
-    sizes: Annotations,
-    level: float,
-) -> pd.DataFrame:
-    table = pd.DataFrame({"worker": source.workers, "annotations": source.each})
-    table["accuracy"] = model.accuracy_of(point, sizes).numpy()
-    drawn = [model.accuracy_of(draw, sizes).float().numpy() for draw in draws]
-    if drawn:
-        _, table["accuracy_low"], table["accuracy_high"] = workers.interval(np.stack(drawn), level)
-    return table
-
-
 def _write(
     path: Path, model: BoundModel, point: stepwise_em.Point, source: Stored, on_batch: Callable[[int], None]
 ) -> None:
-    with atomic(path) as temporary:
-        writer = None
-        for batch, tasks in source.named():
-            top = model.by_class(stepwise_em.responsibilities(point, batch), point.parameters, batch).max(-1)
-            labels = pyarrow.array(source.labels[top.indices.numpy()])
-            table = pyarrow.table(
-                {item_column(source.columns[0]): tasks, "label": labels, "probability": top.values.numpy()}
-            )
-            writer = pyarrow.parquet.ParquetWriter(temporary, table.schema) if writer is None else writer
-            writer.write_table(table)
+    """Write the true labels in one more pass."""
+    names, of_labels = (source.types[source.columns[n]] for n in (0, 2))
+    labels = pyarrow.array(source.labels, type=of_labels)
+    with consensus_file(path, item_column(source.columns[0]), names, labels) as file:
+        for batch, items in source.named():
+            file.add(items, model.by_class(stepwise_em.responsibilities(point, batch), point.parameters, batch))
             on_batch(batch.A)
-        if writer is not None:
-            writer.close()

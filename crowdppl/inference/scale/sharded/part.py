@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow
-import pyarrow.parquet
 import torch
 from torch import Tensor
 
@@ -17,10 +15,10 @@ from crowdppl.files import atomic
 from crowdppl.inference.backends.coded import Coded
 from crowdppl.inference.backends.passes import SparseSums, Sweeps, sums_over
 from crowdppl.inference.memory import ROWS
-from crowdppl.inference.sharded.plan import Plan, keys
-from crowdppl.inference.sharded.rows import Group, Names, Rows, agree, names, rows
+from crowdppl.inference.scale.consensus import consensus_file
+from crowdppl.inference.scale.sharded.plan import Plan, keys
+from crowdppl.inference.scale.sharded.rows import Group, Names, Rows, agree, names, rows
 from crowdppl.kernels.statistics import Statistics
-from crowdppl.posterior.posterior import probability_columns
 
 Array = npt.NDArray[Any]
 # Items worked on at a time, where arrays of several numbers an item are made.
@@ -247,18 +245,11 @@ class Part:
         agree(self.group, failed)
 
     def _write(self, path: Path, column: str, probability: Tensor, factor: float) -> None:
-        labels = self.names.labels
-        each = probability_columns(labels.to_numpy(zero_copy_only=False))
-        kinds = [(column, self.held.items.type), ("label", labels.type)]
-        schema = pyarrow.schema(kinds + [(name, pyarrow.float64()) for name in ("probability", *each)])
-        with atomic(path) as temporary, pyarrow.parquet.ParquetWriter(temporary, schema) as writer:
+        with consensus_file(path, column, self.held.items.type, self.names.labels) as file:
             # Row groups of about a million items.
             for begin in range(0, len(probability), 16 * ITEMS):
                 part = probability[begin : begin + 16 * ITEMS] * factor
-                top = part.max(-1)
-                label = labels.take(pyarrow.array(top.indices.numpy()))
-                values = [self.held.items.slice(begin, len(part)), label, top.values.numpy(), *part.T.numpy()]
-                writer.write_table(pyarrow.table([pyarrow.array(value) for value in values], schema=schema))
+                file.add(self.held.items.slice(begin, len(part)), part)
 
 
 def _mixed(value: Array) -> Array:

@@ -19,8 +19,8 @@ from crowdppl.data.readers.opening import READ_ERRORS
 from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import DataError, listed
 from crowdppl.inference.memory import ROWS
-from crowdppl.inference.streaming.codes import Codes
-from crowdppl.inference.streaming.parquet import PIECE, Table, codes_of
+from crowdppl.inference.scale.parquet import PIECE, Table, codes_of
+from crowdppl.inference.scale.streaming.codes import Codes
 
 Array = npt.NDArray[Any]
 

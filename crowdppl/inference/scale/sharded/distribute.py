@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import torch
 
 from crowdppl import arguments
@@ -22,48 +19,20 @@ from crowdppl.inference.checkpoint import EVERY, FORMAT, Checkpoint
 from crowdppl.inference.distributed import is_other_rank
 from crowdppl.inference.fingerprint import described, of_model
 from crowdppl.inference.progress import ProgressCallback, silent
-from crowdppl.inference.sharded import em, gibbs
-from crowdppl.inference.sharded.parts import Parts, opened, processes
-from crowdppl.inference.sharded.plan import Plan
-from crowdppl.inference.streaming.parquet import Table
+from crowdppl.inference.scale.parquet import Table
+from crowdppl.inference.scale.result import LargeResult, worker_table
+from crowdppl.inference.scale.sharded import em, gibbs
+from crowdppl.inference.scale.sharded.parts import Parts, opened, processes
+from crowdppl.inference.scale.sharded.plan import Plan
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel, Parameters, provides
+from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.posterior import workers
 
-Array = npt.NDArray[Any]
 METHODS = {
     "em": "EM, a point: for intervals, use gibbs",
     "gibbs": "draws from the posterior (Gibbs sampling with exact conditionals)",
 }
-
-
-@dataclass(frozen=True)
-class Distributed:
-    """The result of a fit of which each process holds a share.
-
-    Attributes:
-        parameters: of the model, by site: of EM its point, of Gibbs sampling the mean.
-        workers: a row for each: ``worker``, ``annotations``, ``accuracy``, and of Gibbs sampling ``accuracy_low`` and
-            ``accuracy_high``.
-        labels: the classes, ``(K,)``.
-        items: how many there are.
-        annotations: how many there are.
-        largest_share: annotations that one process holds, at most.
-        facts: how the computation went: of EM ``converged``, ``iterations``, ``evaluations``, ``log_posterior`` and
-            ``log_likelihood``; of Gibbs sampling ``converged``, ``chains``, ``warmup``, ``num_samples``, and of what was watched
-            the largest ``r_hat`` and the smallest effective sample size, ``ess``.
-        interval_method: what it is, in words.
-    """
-
-    parameters: Parameters
-    workers: pd.DataFrame
-    labels: Array
-    items: int
-    annotations: int
-    largest_share: int
-    facts: dict[str, Any]
-    interval_method: str
 
 
 @checked
@@ -87,7 +56,7 @@ def distribute(
     label: str | None = None,
     truth: str | None = None,
     progress: Annotated[ProgressCallback, arguments.function] | None = None,
-) -> Distributed:
+) -> LargeResult:
     """Fit a model to a Parquet file, or a folder of them, of which each process reads and holds its share.
 
     Processes are those of ``torchrun``: within :func:`crowdppl.inference.distributed.joined` rank 0 calls this function, and the
@@ -178,12 +147,9 @@ def distribute(
             accuracy = bound.accuracy_of(point, sizes).numpy()
     if not facts["converged"]:
         warn(_unconverged(method, facts))
-    table = pd.DataFrame({"worker": names, "annotations": contents.each, "accuracy": accuracy})
-    if len(draws):
-        table["accuracy"], table["accuracy_low"], table["accuracy_high"] = workers.interval(draws, level)
-    return Distributed(
-        point, table, labels, contents.items, contents.annotations, contents.most, facts, METHODS[method]
-    )
+    table = worker_table(names, contents.each, None if len(draws) else accuracy, draws, level)
+    facts = {"largest_share": contents.most} | facts
+    return LargeResult(point, table, labels, contents.items, contents.annotations, facts, METHODS[method], folder)
 
 
 def _suited(model: AnnotationModel) -> bool:

@@ -12,7 +12,7 @@ from crowdppl.inference.em_loop import EMLoop
 from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.inference.sharded.parts import Parts
+from crowdppl.inference.scale.sharded.parts import Parts
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import check

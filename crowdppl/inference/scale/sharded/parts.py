@@ -14,9 +14,9 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError
 from crowdppl.inference.distributed.group import GROUP, Alone, LostProcessError
-from crowdppl.inference.sharded.part import Contents, Part
-from crowdppl.inference.sharded.plan import Plan
-from crowdppl.inference.sharded.rows import Group, StoppedError
+from crowdppl.inference.scale.sharded.part import Contents, Part
+from crowdppl.inference.scale.sharded.plan import Plan
+from crowdppl.inference.scale.sharded.rows import Group, StoppedError
 from crowdppl.kernels.statistics import Statistics
 
 

@@ -17,7 +17,7 @@ from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.memory import KEPT
 from crowdppl.inference.monitor import BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.inference.sharded.parts import Parts
+from crowdppl.inference.scale.sharded.parts import Parts
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 

@@ -5,6 +5,6 @@ into annotations of whole items. ``part`` is what a rank does with its items, an
 on which ``em`` and ``gibbs`` run. ``distribute`` is the facade.
 """
 
-from crowdppl.inference.sharded.distribute import Distributed, distribute
+from crowdppl.inference.scale.sharded.distribute import distribute
 
-__all__ = ["Distributed", "distribute"]
+__all__ = ["distribute"]

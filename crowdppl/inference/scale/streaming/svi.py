@@ -18,7 +18,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, warn
 from crowdppl.inference.guides import guide_draws, guide_of, medians
 from crowdppl.inference.m_step import MStep
-from crowdppl.inference.streaming.dataset import Stored
+from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.inference.svi import adam, require_finite
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters

@@ -19,9 +19,9 @@ from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import CrowdpplError, DataError
 from crowdppl.inference.backends.coded import Coded
 from crowdppl.inference.distributed.group import Alone, ProcessGroup
-from crowdppl.inference.sharded.collect import BLOCK, Collector
-from crowdppl.inference.sharded.plan import Plan
-from crowdppl.inference.streaming.parquet import codes_of
+from crowdppl.inference.scale.parquet import codes_of
+from crowdppl.inference.scale.sharded.collect import BLOCK, Collector
+from crowdppl.inference.scale.sharded.plan import Plan
 from crowdppl.isolation import on_signal
 
 Array = npt.NDArray[Any]
