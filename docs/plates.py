@@ -22,8 +22,9 @@ from pyro.ops.provenance import ProvenanceTensor, detach_provenance, get_provena
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
-from crowdppl.model.bound import bind, is_unknown
+from crowdppl.model.bound import bind
 from crowdppl.model.numeric import StandardLabels
+from crowdppl.model.stated import is_unknown
 from crowdppl.models import CATALOGUE, NUMERIC, LabelSets, LinearGaussian
 
 FOLDER = Path(__file__).parent / "images" / "plates"

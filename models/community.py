@@ -40,10 +40,10 @@ from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model import hyperparameters, populations
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.blocks import communities
-from crowdppl.model.bound import one_hot
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior, confusion_prior
+from crowdppl.model.truths.classes import one_hot
 
 
 @final

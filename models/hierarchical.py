@@ -37,12 +37,12 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.bound import one_hot
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import refuse_weights, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
 from crowdppl.model.populations import draw_auxiliary, draw_population
 from crowdppl.model.priors import class_prior, confusion_prior
+from crowdppl.model.truths.classes import one_hot
 
 
 @final

@@ -32,12 +32,12 @@ from torch.nn.functional import logsigmoid
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.bound import one_hot
 from crowdppl.model.choice_rates import ChoicePrior, Decisions, drawn, raised
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import require_numbers, require_positive, require_pseudo_counts, require_whole
 from crowdppl.model.label_mixture import LabelMixture, SmoothedSets
 from crowdppl.model.plates import Plates
+from crowdppl.model.truths.classes import one_hot
 
 # Clusters by default, at most: one for each label up to this many.
 MOST = 20

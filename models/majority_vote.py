@@ -28,9 +28,9 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.bound import one_hot
 from crowdppl.model.hyperparameters import refuse_one_class, refuse_weights, require_pseudo_counts
 from crowdppl.model.plates import Plates
+from crowdppl.model.truths.classes import one_hot
 
 
 @final

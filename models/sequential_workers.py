@@ -34,12 +34,12 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.sequences import Tags
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.bound import one_hot
 from crowdppl.model.chains import Chain, SmoothedChains, marginals, smooth
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior, confusion_prior
+from crowdppl.model.truths.classes import one_hot
 
 
 @final

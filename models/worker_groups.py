@@ -34,12 +34,12 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import above_zero, sample_dirichlet
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.bound import one_hot
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import require_above, require_pseudo_counts, require_whole
 from crowdppl.model.plates import Plates
 from crowdppl.model.populations import by_agreement
 from crowdppl.model.priors import confusion_prior
+from crowdppl.model.truths.classes import one_hot
 
 # Alternations in one M step; fewer are needed.
 ROUNDS = 100

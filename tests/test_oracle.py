@@ -83,7 +83,7 @@ def probabilities(model, sites, data):
     with isolated(0), torch.no_grad():
         parameters, _ = model.conditioned(sites, data)
         S = model.states
-        reading = model.classes_of_states(parameters, data)
+        reading = model.truths.classes_of_states(parameters, data)
         prior = model.truth(parameters, data).probs.expand(data.N, S)
         labels = torch.arange(data.K).view(-1, 1, 1)
         emission = model.emission(parameters, data).log_prob(labels).exp().permute(1, 2, 0)
@@ -320,7 +320,7 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
         check(model, data)
         states = model.states
         # Of places on a line those in the middle: far out few draws from the prior explain the labels.
-        truth = torch.tensor([2, 4, 3] if model.reads else [0, states - 1, 1])
+        truth = torch.tensor([2, 4, 3] if model.truths.read_off else [0, states - 1, 1])
         prior = many_from_prior(model, data, 6000)
         joint = model.item_log_joint(prior, data)[:, torch.arange(3), truth].sum(-1)
         weight = joint.softmax(-1).double()

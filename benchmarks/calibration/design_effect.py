@@ -90,7 +90,7 @@ def log_likelihoods(name: str) -> dict[str, np.ndarray]:
         for s in np.linspace(0, count - 1, KEPT).round().astype(int):
             parameters = {site: value[s] for site, value in flat.items()}
             joint = model.item_log_joint(parameters, data)
-            logs.append(model.log_by_class(joint, parameters, data)[index].log_softmax(-1).float().numpy())
+            logs.append(model.truths.log_by_class(joint, parameters, data)[index].log_softmax(-1).float().numpy())
     return {"logs": np.stack(logs), "n": data.annotations_per_item.numpy()[index], "truth": known[index]}
 
 

@@ -97,7 +97,7 @@ def mean_squares(
             parameters, _ = bound.conditioned(values, fitted)
             table = _tables(bound, parameters, fitted, slopes)
             prior = bound.log_truth(parameters, fitted).expand(fitted.N, -1)
-            clamp = bound.clamp(parameters, fitted)
+            clamp = bound.truths.clamp(parameters, fitted)
             prior = prior if clamp is None else prior + clamp
             joint = _joint(table, prior, fitted, fitted.label)
             given = _mean_squares(*residuals(table, joint, fitted, fitted.label, grade), code, size)
@@ -123,7 +123,7 @@ def mean_squares(
 def _tables(bound: BoundModel, parameters: Parameters, data: Annotations, slopes: str) -> Tensor:
     """Return the probabilities of grades by rater and state, ``(J, S, K)``; ``(J*L, S, K)`` by raters and ``L`` criteria."""
     name = type(bound.model).__name__
-    if not bound.provides("confusion") or bound.expand(data).parent_item is not None or bound.coupled:
+    if not bound.provides("confusion") or bound.expand(data).parent_item is not None or bound.truths.coupled:
         raise ModelError(f"mean squares need a table of probabilities for each rater; {name} has none for these data")
     if data.weight is not None:
         raise ModelError("mean squares are of items without weights; fit the annotations without them")

@@ -167,8 +167,8 @@ def _quantities(
         expanded = bound.expand(data)
         sites = {name: torch.as_tensor(value) for name, value in drawn.items()}
         parameters, _ = bound.conditioned(sites, expanded)
-        confusion = bound.confusion_of(parameters, data).numpy()
-        prevalence = bound.prevalence_of(parameters, data).numpy()
+        confusion = bound.truths.confusion(parameters, data).numpy()
+        prevalence = bound.truths.prevalence(parameters, data).numpy()
         marginal = float(repeated(normalise(bound.item_log_joint(parameters, expanded))[0], expanded).sum())
     tree = posterior.tree
 

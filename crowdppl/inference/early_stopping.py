@@ -49,5 +49,5 @@ class Validation:
 def class_probabilities(model: BoundModel, values: Mapping[str, Tensor], design: Annotations) -> Tensor:
     """Return ``p(truth_i = k)`` of items without an annotation, ``(N, K)``."""
     parameters, _ = model.conditioned(values, design)
-    probability = model.by_class(model.log_truth(parameters, design).softmax(-1), parameters, design)
+    probability = model.truths.by_class(model.log_truth(parameters, design).softmax(-1), parameters, design)
     return probability.expand(design.N, design.K)

@@ -180,7 +180,7 @@ def _starts(model: BoundModel, data: Annotations, first: Tensor, results: list[E
     starts = [dispersed(first, data) for _ in range(width)]
     if len(results) == 1:
         contrary = contrary_votes(data, solution(model, data, results[0]).probability)
-        starts[0] = model.at_shares(contrary, first, data)
+        starts[0] = model.truths.at_shares(contrary, first, data)
     return starts
 
 

@@ -84,49 +84,83 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     Raises:
         ModelError: for an item whose likelihood is zero or not a number.
     """
-    # A model whose only parameters are weights of networks has one draw without sites.
-    chains, count = next((value.shape[:2] for value in draws.samples.values()), (1, 1))
-    flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
-    total = chains * count
-    out = _allocate(total, data)
-    arranged = model.expand(data)
-    # What is averaged over items is read off those of the arrangement, where these are the same.
-    given = arranged if arranged.parent_item is None else data
-    rho: Tensor | None = None
-    nodes: Tensor | None = None
-    lift: Tensor | None = None
-    if effect is not None and arranged.parent_item is None:
-        with torch.no_grad():
-            effect = out.effect = informed(effect, model, arranged, flat, draws.fixed, draws.sites)
-        rho, nodes = effect.draw(total, data)
-        lift = None if effect.classes is None else effect.classes.draw(total, data)[0]
-        out.published = torch.zeros_like(out.probability)
-        out.calibrated = {name: torch.empty_like(getattr(out, name)) for name in ("confusion", "prevalence")}
-    several_nodes = nodes is not None and nodes.shape[-1] > 1
-    derived: dict[str, list[Tensor]] = {}
+    run = _Run(model, data, draws)
     with torch.no_grad():
-        chosen = choose.evaluation(model, arranged, data, draws, total)
+        if effect is not None and run.arranged.parent_item is None:
+            run.weigh(effect, draws)
+        chosen = choose.evaluation(model, run.arranged, data, draws, run.total)
         draws.passes = None  # they hold arrays as large as the data: released when this function ends
         if chosen.readings is not None:
-            averaged = nodes if several_nodes else None
-            _read(chosen.readings, model, data, flat, rho, averaged, lift, total, out, derived)
-        items = chosen.items
-        labels = None if rho is None or items is None else choose.label_counts(data, items)
-        each = items.each(flat, draws.fixed, total) if items is not None and chosen.readings is None else ()
-        for part, parameters, joint, log_prior in each:
-            assert items is not None
-            weights = None if lift is None else lift[part]
-            weighing = None if rho is None else Weighing(rho[part], weights)
+            run.read_compiled(chosen.readings)
+        elif chosen.items is not None:
+            run.read_each(chosen.items, draws.fixed)
+        out = run.out
+        if draws.point is not None:  # engines that maximise report the true labels at the point
+            assert chosen.items is not None
+            weighted = out.effect if out.published is not None else None
+            out.probability, out.published = _at_point(chosen.items, draws.point, weighted)
+        for probability in (out.probability, out.published):
+            if probability is not None:
+                probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
+        if not bool(
+            torch.isfinite(out.log_likelihood.sum())
+        ):  # no other sum of finite numbers of this size is infinite
+            raise ModelError(_impossible(model))
+        return run.by_chain(log_priors(model, run.flat, draws.fixed, run.arranged))
+
+
+class _Run:
+    """The evaluation of a model at draws, whose chains are one axis until it ends.
+
+    Args:
+        model: the fitted model.
+        data: the annotations.
+        draws: of the engine.
+    """
+
+    def __init__(self, model: BoundModel, data: Annotations, draws: Draws):
+        # A model whose only parameters are weights of networks has one draw without sites.
+        self.lead = next((value.shape[:2] for value in draws.samples.values()), torch.Size((1, 1)))
+        self.model, self.data, self.total = model, data, self.lead.numel()
+        self.flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
+        self.arranged = model.expand(data)
+        self.out = _allocate(self.total, data)
+        # Of each draw, where there is a design effect: rho (S,), its nodes where probabilities are averaged over several (S, Q),
+        # and the weights of the classes (S, K).
+        self.rho: Tensor | None = None
+        self.nodes: Tensor | None = None
+        self.lift: Tensor | None = None
+        self.derived: dict[str, list[Tensor]] = {}
+
+    def weigh(self, effect: DesignEffect, draws: Draws) -> None:
+        """Draw rho, as known true labels inform it, and the weights of the classes."""
+        out, data = self.out, self.data
+        effect = out.effect = informed(effect, self.model, self.arranged, self.flat, draws.fixed, draws.sites)
+        self.rho, nodes = effect.draw(self.total, data)
+        self.nodes = nodes if nodes.shape[-1] > 1 else None
+        self.lift = None if effect.classes is None else effect.classes.draw(self.total, data)[0]
+        out.published = torch.zeros_like(out.probability)
+        out.calibrated = {name: torch.empty_like(getattr(out, name)) for name in ("confusion", "prevalence")}
+
+    def read_each(self, items: Evaluation, fixed: Parameters) -> None:
+        """Evaluate one draw, or some draws, at a time."""
+        model, data, out, share = self.model, self.data, self.out, 1 / self.total
+        # What is averaged over items is read off those of the arrangement, where these are the same.
+        given = self.arranged if self.arranged.parent_item is None else data
+        labels = None if self.rho is None else choose.label_counts(data, items)
+        for part, parameters, joint, log_prior in items.each(self.flat, fixed, self.total):
+            weights = None if self.lift is None else self.lift[part]
+            weighing = None if self.rho is None else Weighing(self.rho[part], weights)
             mean = out.probability
-            if nodes is not None and several_nodes:
-                items.add_averaged(parameters, joint, Weighing(nodes[part], weights), 1 / total, out.probability)
+            if self.nodes is not None:
+                items.add_averaged(parameters, joint, Weighing(self.nodes[part], weights), share, out.probability)
                 mean = torch.zeros_like(mean)  # that of the drawn rho is not needed
             memory = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
-            items.read(parameters, joint, weighing, 1 / total, memory)
+            items.read(parameters, joint, weighing, share, memory)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
             out.log_prior[part] = log_prior
-            confusion = model.confusion_of(parameters, data)
-            prevalence = model.prevalence_of(parameters, given, out.lp[part].shape)
+            confusion = model.truths.confusion(parameters, data)
+            prevalence = model.truths.prevalence(parameters, given, out.lp[part].shape)
             _set_mixing(out.mixing, part, confusion, prevalence)
             out.confusion[part], out.prevalence[part] = confusion, prevalence
             if labels is not None:
@@ -134,91 +168,67 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
                 out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
             # As large as the items: freed before those of the next draw, or of the point, are allocated.
             del joint, weighing
-            _derive(model, data, parameters, part, total, out, derived)
-        if draws.point is not None:  # engines that maximise report the true labels at the point
-            assert items is not None
-            weighted = effect if out.published is not None else None
-            out.probability, out.published = _at_point(items, draws.point, weighted)
-    for probability in (out.probability, out.published):
-        if probability is not None:
-            probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
-    if not bool(torch.isfinite(out.log_likelihood.sum())):  # no other sum of finite numbers of this size is infinite
-        raise ModelError(_impossible(model))
+            self._derive(parameters, part)
 
-    def by_chain(value: Tensor) -> Tensor:
-        return value.unflatten(0, (chains, count))
+    def read_compiled(self, readings: Readings) -> None:
+        """Evaluate the draws by compiled functions."""
+        model, data, out, flat, total = self.model, self.data, self.out, self.flat, self.total
+        # Where the matrices are a site of the model, its draws are all there is to keep.
+        table = model.model.confusion({name: value[:1] for name, value in flat.items()}, data)
+        site = next((value for value in flat.values() if value[:1].data_ptr() == table.data_ptr()), None)
+        if site is not None and site.shape == out.confusion.shape:
+            out.confusion = site
+        written = [out.log_likelihood, out.truth, out.confusion, out.prevalence]
+        if out.confusion is site:
+            written[2] = site[:0]
+        out.correct = torch.empty(total, data.J, dtype=torch.int32)
+        written += [out.calibrated.get(name, getattr(out, name)[:0]) for name in ("confusion", "prevalence")]
+        # In float64, and in place where the data have it.
+        rooms = [value if value.dtype in (torch.float64, torch.int16) else value.double() for value in written]
+        likelihood, truth, *quality = rooms
+        drawn = Drawn(likelihood, truth, out.correct, *quality)
+        mean, published = readings.read(flat, self.rho, self.nodes, self.lift, drawn)
+        for value, room in zip(written, rooms, strict=True):
+            if room is not value:  # no probability is 0
+                value.copy_(room if value is out.log_likelihood else room.clamp(min=torch.finfo(value.dtype).tiny))
+        if out.published is not None:
+            out.published.copy_(published)
+        out.probability.copy_(mean)
+        step = chunk(data, total)
+        for start in range(0, total, step):
+            part = slice(start, min(start + step, total))
+            parameters = {name: value[part] for name, value in flat.items()}
+            out.log_prior[part] = model.log_prior(parameters, data)
+            _set_mixing(out.mixing, part, out.confusion[part], out.prevalence[part])
+            self._derive(parameters, part)
+        torch.add(out.log_likelihood.sum(-1), out.log_prior, out=out.lp)
 
-    out.rho, out.lift = (None if value is None else by_chain(value) for value in (rho, lift))
-    with torch.no_grad():
-        priors = log_priors(model, flat, draws.fixed, arranged)
-    out.log_priors = {name: by_chain(value) for name, value in priors.items()}
-    out.derived = {name: by_chain(torch.cat(values)) for name, values in derived.items()}
-    for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence", "log_prior"):
-        setattr(out, name, by_chain(getattr(out, name)))
-    out.calibrated = {name: by_chain(value) for name, value in out.calibrated.items()}
-    out.mixing = {"lp": out.lp} | {name: by_chain(value) for name, value in out.mixing.items()}
-    return out
+    def _derive(self, parameters: Parameters, part: Any) -> None:
+        """Add what the model derives from the parameters of one draw, or a slice of them."""
+        averaged = self.out.averaged
+        for name, value in self.model.derived(parameters, self.data).items():
+            one = isinstance(part, int)
+            if {"annotation", "item"} & set(self.model.dims.get(name, ())):
+                share = (value if one else value.sum(0)) / self.total
+                averaged[name] = averaged[name] + share if name in averaged else share
+            else:
+                self.derived.setdefault(name, []).append(value.unsqueeze(0) if one else value)
 
+    def by_chain(self, priors: Parameters) -> EvaluatedDraws:
+        """Return what was read, with the axes of chains and draws, and the log prior of each site ``(S, ...)``."""
+        out = self.out
 
-def _read(
-    readings: Readings,
-    model: BoundModel,
-    data: Annotations,
-    flat: Parameters,
-    rho: Tensor | None,
-    nodes: Tensor | None,
-    lift: Tensor | None,
-    total: int,
-    out: EvaluatedDraws,
-    derived: dict[str, list[Tensor]],
-) -> None:
-    """Evaluate the draws by compiled functions; arguments as :func:`evaluate` names them."""
-    # Where the matrices are a site of the model, its draws are all there is to keep.
-    table = model.model.confusion({name: value[:1] for name, value in flat.items()}, data)
-    site = next((value for value in flat.values() if value[:1].data_ptr() == table.data_ptr()), None)
-    if site is not None and site.shape == out.confusion.shape:
-        out.confusion = site
-    written = [out.log_likelihood, out.truth, out.confusion, out.prevalence]
-    if out.confusion is site:
-        written[2] = site[:0]
-    out.correct = torch.empty(total, data.J, dtype=torch.int32)
-    written += [out.calibrated.get(name, getattr(out, name)[:0]) for name in ("confusion", "prevalence")]
-    # In float64, and in place where the data have it.
-    rooms = [value if value.dtype in (torch.float64, torch.int16) else value.double() for value in written]
-    likelihood, truth, *quality = rooms
-    mean, published = readings.read(flat, rho, nodes, lift, Drawn(likelihood, truth, out.correct, *quality))
-    for value, room in zip(written, rooms, strict=True):
-        if room is not value:  # no probability is 0
-            value.copy_(room if value is out.log_likelihood else room.clamp(min=torch.finfo(value.dtype).tiny))
-    if out.published is not None:
-        out.published.copy_(published)
-    out.probability.copy_(mean)
-    step = chunk(data, total)
-    for start in range(0, total, step):
-        part = slice(start, min(start + step, total))
-        parameters = {name: value[part] for name, value in flat.items()}
-        out.log_prior[part] = model.log_prior(parameters, data)
-        _set_mixing(out.mixing, part, out.confusion[part], out.prevalence[part])
-        _derive(model, data, parameters, part, total, out, derived)
-    torch.add(out.log_likelihood.sum(-1), out.log_prior, out=out.lp)
+        def split(value: Tensor) -> Tensor:
+            return value.unflatten(0, tuple(self.lead))
 
-
-def _derive(
-    model: BoundModel,
-    data: Annotations,
-    parameters: Parameters,
-    part: Any,
-    total: int,
-    out: EvaluatedDraws,
-    derived: dict[str, list[Tensor]],
-) -> None:
-    """Add what the model derives from the parameters of one draw, or a slice of them."""
-    for name, value in model.derived(parameters, data).items():
-        if {"annotation", "item"} & set(model.dims.get(name, ())):
-            share = (value if isinstance(part, int) else value.sum(0)) / total
-            out.averaged[name] = out.averaged[name] + share if name in out.averaged else share
-        else:
-            derived.setdefault(name, []).append(value.unsqueeze(0) if isinstance(part, int) else value)
+        out.rho, out.lift = (None if value is None else split(value) for value in (self.rho, self.lift))
+        out.log_priors = {name: split(value) for name, value in priors.items()}
+        out.derived = {name: split(torch.cat(values)) for name, values in self.derived.items()}
+        for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence", "log_prior"):
+            setattr(out, name, split(getattr(out, name)))
+        out.calibrated = {name: split(value) for name, value in out.calibrated.items()}
+        out.mixing = {"lp": out.lp} | {name: split(value) for name, value in out.mixing.items()}
+        return out
 
 
 def _allocate(total: int, data: Annotations) -> EvaluatedDraws:
@@ -282,7 +292,7 @@ def _at_point(items: Evaluation, point: Parameters, effect: DesignEffect | None)
     averaged = items.zeros()
     if effect.classes is None:
         items.add_averaged(
-            parameters, joint, Weighing(effect.nodes(items.data, items.model.coupled), None), 1.0, averaged
+            parameters, joint, Weighing(effect.nodes(items.data, items.model.truths.coupled), None), 1.0, averaged
         )
     else:
         lifts, uniform = effect.classes.draw(PAIRS, items.data)

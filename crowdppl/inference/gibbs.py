@@ -244,8 +244,8 @@ class _Run:
             # Without parameters there is no axis of chains to carry on.
             J, K, chains = self.data.J, self.data.K, len(probability)
             known = {
-                "confusion": self.model.confusion_of(parameters, self.data).expand(chains, J, K, K),
-                "prevalence": self.model.prevalence_of(parameters, self.data, (chains,)),
+                "confusion": self.model.truths.confusion(parameters, self.data).expand(chains, J, K, K),
+                "prevalence": self.model.truths.prevalence(parameters, self.data, (chains,)),
             }
         confusion, prevalence = known["confusion"], known["prevalence"]
         truth = probability if self.rows is None else probability[:, self.rows]

@@ -75,7 +75,7 @@ def informed(
     often = None if data.multiplicity is None else data.multiplicity[known]
     shift = None
     # Where classes are read off the place of an item, known true labels move the places.
-    if not model.reads:
+    if not model.truths.read_off:
         effect = _weighing(effect, logs, truth, annotations, often)
         shift = None if effect.classes is None else torch.from_numpy(effect.classes.average).to(logs)
     several = annotations > 1
@@ -205,7 +205,7 @@ def class_log_probabilities(
     values = {name: value[chosen.to(value.device)] for name, value in flat.items()}
     values = {name: value[:, index] if name in of_items else value for name, value in values.items()}
     logs = [
-        model.log_by_class(one.joint, one.parameters, batch).reshape(-1, batch.N, batch.K)
+        model.truths.log_by_class(one.joint, one.parameters, batch).reshape(-1, batch.N, batch.K)
         for one in TorchEvaluation(model, batch, batch).each(values, fixed, count)
     ]
     return torch.cat(logs)

@@ -20,8 +20,9 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel, each_of, repeated
+from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.program import FAULTS
+from crowdppl.model.stated import each_of
 
 # A start is at most so many scales from the location: where a scale is close to 0, votes may be far from it.
 FARTHEST = 2.0

@@ -116,7 +116,7 @@ def predict_correct(
             labels = torch.arange(pairs.K).view(-1, 1, 1)
             given = bound.emission(parameters, pairs).log_prob(labels).exp()  # (K, A, S)
             total += (
-                state[pairs.item] * (given * bound.classes_of_states(parameters, pairs).mT.unsqueeze(1)).sum(0)
+                state[pairs.item] * (given * bound.truths.classes_of_states(parameters, pairs).mT.unsqueeze(1)).sum(0)
             ).sum(-1)
             count += 1
     return pd.DataFrame(
@@ -157,8 +157,8 @@ def predict_workers(
         for bound, values in parameter_draws(posterior, design, model):
             parameters, _ = bound.conditioned(values, design)
             asked = design if design.A else design.paired()
-            confusion.append(bound.confusion_of(parameters, asked).numpy())
-            prevalence.append(bound.prevalence_of(parameters, design).numpy())
+            confusion.append(bound.truths.confusion(parameters, asked).numpy())
+            prevalence.append(bound.truths.prevalence(parameters, design).numpy())
     draws = workers.qualities(np.stack(confusion), np.stack(prevalence), posterior.labels)
     table: dict[str, Any] = {"worker": design.workers, "annotations": design.annotations_per_worker.numpy()}
     for name, quality in draws.items():

@@ -84,7 +84,7 @@ def pyro_program(
     with isolated(seed, device=data.device, dtype=data.dtype):
         bound = bind(chosen, data)
         layout = bound.expand(data)
-        if bound.coupled and truth == "enumerated":
+        if bound.truths.coupled and truth == "enumerated":
             raise ModelError(
                 f"{bound.name}: the true labels of a {'sequence' if data.set_labels is None else 'set'} are summed out together; "
                 f"use truth='marginal'"
@@ -247,7 +247,7 @@ class PyroProgram:
         logits = model.emission(parameters, batch).log_prob(each).permute(1, 2, 0)  # (A, S, K)
         place = _slots(batch)  # (N, M)
         there, place = place >= 0, place.clamp(min=0)
-        clamp = model.clamp(parameters, batch)
+        clamp = model.truths.clamp(parameters, batch)
         with plates.item:
             truth = pyro.sample("truth", model.truth(parameters, batch), infer={"enumerate": "parallel"})
             # The truth is (N,), or enumerated (S, 1): indexing gives (N, M, K), or (S, N, M, K).

@@ -45,7 +45,7 @@ def set_probabilities(
         assert isinstance(mixture, LabelMixture)
         return mixture.probability_of(states, likelihoods)
 
-    if model.coupled:
+    if model.truths.coupled:
         out[tasks] = averaged(model, data, draws, effect, of_sets)
     else:
         own = probability.gather(-1, states.unsqueeze(-1)).view(-1, L)

@@ -49,7 +49,7 @@ def solution(model: BoundModel, data: Annotations, result: EMResult, *, anchored
         log_posterior = result.log_posterior
         if not anchored:
             log_posterior = float(repeated(marginal, data).sum() + model.log_prior(result.point, data))
-        probability = model.by_class(r, parameters, data)
+        probability = model.truths.by_class(r, parameters, data)
         if data.parent_item is not None:  # the mean over the parts of an item that have a truth each
             often = torch.ones_like(marginal) if data.multiplicity is None else data.multiplicity
             number = sum_by(data.parent_item, often, int(data.parent_item.max()) + 1)

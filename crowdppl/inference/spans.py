@@ -46,7 +46,7 @@ def spans(
         0 for others that a worker marked; ``(M,)`` each, in the order of the tokens.
     """
     tags = Tags.of(data.labels)
-    if tags is None or not model.coupled:
+    if tags is None or not model.truths.coupled:
         return None
     following = data.following.cpu().numpy()
     chosen = tags.spans(probability.argmax(-1).cpu().numpy(), following)

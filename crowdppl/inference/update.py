@@ -169,7 +169,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     by_worker = [name for name in old if "worker" in point[name].dims]
     known = len(posterior.worker_names())
     bound = bind(model, batch)
-    r = bound.at_shares(start, torch.ones(batch.N, bound.states, dtype=batch.dtype, device=batch.device), batch)
+    r = bound.truths.at_shares(start, torch.ones(batch.N, bound.states, dtype=batch.dtype, device=batch.device), batch)
     isolation = isolated(0, device=batch.device, dtype=batch.dtype, threads=choose.threads(batch))
     with isolation, torch.no_grad():
         for _ in range(SWEEPS):
@@ -178,7 +178,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
                 name: torch.cat([old[name], theta[name][known:]]) if name in by_worker else old[name] for name in old
             }
             r = normalise(bound.item_log_joint(theta, batch), overwrite=True)[1]
-    return bound.by_class(r, theta, batch)
+    return bound.truths.by_class(r, theta, batch)
 
 
 @checked

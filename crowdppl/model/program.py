@@ -20,8 +20,10 @@ from crowdppl.data.layouts import NO_COVARIATES, NO_CRITERIA
 from crowdppl.errors import CrowdpplError, ModelError, suggestion
 from crowdppl.isolation import isolated, streams_kept, without_warnings
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.bound import BoundModel, _Means, bind, is_unknown
+from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.networks import is_weight
+from crowdppl.model.stated import _Means, is_unknown
+from crowdppl.model.truths import Places
 
 # Items, or annotations, that a check goes through, where a model allows a part.
 CHECKED = 1000
@@ -90,7 +92,7 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
                     f"{name}.truth must return a Categorical over the classes; it returned a {type(truth).__name__}"
                 )
             given = truth.logits.shape[-1]
-            if given != states and model.reads:
+            if given != states and model.truths.read_off:
                 raise ModelError(f"{name}.truth is a distribution over {given} states; states() gives {states}")
             if given != states:
                 each = f" of {model.states_per_class} states each" if model.states_per_class > 1 else ""
@@ -304,8 +306,8 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     if bound.provides("confusion"):
         table = model.confusion(parameters, data)
         require("confusion", table.shape, (J, S, K), (1, S, K))
-    if bound.reads:
-        reading = bound.reading(parameters, data)
+    if isinstance(bound.truths, Places):
+        reading = bound.truths.reading(parameters, data)
         require("reading", reading.shape, (S, K))
         if not torch.allclose(reading.sum(-1), torch.ones_like(reading[..., 0])):
             raise ModelError(f"{bound.name}.reading: probabilities of the classes do not sum to 1 for every state")

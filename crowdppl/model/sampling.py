@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyro.distributions as dist
 import torch
 from pyro import poutine
 from torch import Tensor
@@ -20,8 +19,9 @@ from crowdppl.data.sequences import previous_labels
 from crowdppl.errors import OptionError
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.bound import BoundModel, bind, is_unknown
+from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.program import require_labels_unread
+from crowdppl.model.stated import is_unknown
 
 Array = npt.NDArray[Any]
 
@@ -108,23 +108,13 @@ def simulated(
         traced = poutine.trace(poutine.condition(bound.prior, data=fixed)).get_trace(layout, bound.plates(layout))
         drawn = traced.nodes["_RETURN"]["value"]
         require_labels_unread(bound, drawn, layout)
-        if bound.coupled:
-            nothing = torch.zeros(layout.N, bound.states, dtype=layout.dtype)
-            state = bound.model.coupling(drawn, layout).draw_states(nothing, layout)
-        else:
-            log_prior = bound.log_truth(drawn, layout)
-            state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
+        state = bound.truths.draw_prior(drawn, layout)  # (N,)
         if layout.sequence is None or layout.set_labels is not None:
             label = sample_labels(bound, drawn, state, layout)
         else:
             layout = _labelled_in_order(bound, drawn, state, layout)
             design, label = layout, layout.label
-        if bound.reads:
-            known = bound.reading(drawn, layout)[state]
-            truth = dist.Categorical(known).sample()
-        else:
-            truth = torch.div(state, bound.states_per_class, rounding_mode="floor")
-            known = torch.nn.functional.one_hot(truth, layout.K)
+        truth, known = bound.truths.draw_classes(state, drawn, layout)
         values = {
             name: node["value"].numpy() for name, node in traced.nodes.items() if is_unknown(node) or name in fixed
         }

@@ -57,7 +57,7 @@ def test_what_is_watched(monkeypatch, name, classes, watched):
             run.sampler.begin(group, run.sites)
             vector = group.parameters["vector"]
             parameters = run.sampler.step.parameters(vector, data.dtype)
-            probability = model.by_class(model.item_log_joint(parameters, data).softmax(-1), parameters, data)
+            probability = model.truths.by_class(model.item_log_joint(parameters, data).softmax(-1), parameters, data)
             wanted = run.quantities(parameters, probability)
             chains = run.sampler.chains
             chains.sweep(chains.chain(vector), 1, group.moments, 0, 1)
@@ -129,7 +129,7 @@ def test_class_probabilities_are_those_of_importance_sampling(name):
         prior = many_from_prior(model, arranged, 20_000)
         joint = model.item_log_joint(prior, arranged)
         weight = model.objective(joint, arranged).sum(-1).softmax(-1)
-        probability = model.by_class(joint.softmax(-1), prior, arranged)
+        probability = model.truths.by_class(joint.softmax(-1), prior, arranged)
         exact = (weight[:, None, None] * probability).sum(0)
         effective = float(1 / weight.square().sum())
         assert effective > 1000

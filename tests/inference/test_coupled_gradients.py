@@ -95,7 +95,7 @@ def test_a_chain_with_sites_of_both_kinds(method):
     """Means and standard deviations from 600 effective draws and more: bounds are four standard errors."""
     data = tokens()
     bound = bind(Persistent(), data)
-    assert bound.coupled
+    assert bound.truths.coupled
     assert bound.sites_with_conditionals(bound.expand(data)) == {"correct"}
     crowdppl.check_contract(Persistent(), data)
     options = {"chains": 4, "warmup": 150, "num_samples": 800}

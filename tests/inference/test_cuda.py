@@ -42,7 +42,7 @@ def recomputed(posterior, data, model):
     with isolated(0), torch.no_grad():
         for bound, values in parameter_draws(posterior, data, model, most=10**6):
             parameters, _ = bound.conditioned(values, data)
-            total = total + bound.by_class(bound.item_log_joint(parameters, data).softmax(-1), parameters, data)
+            total = total + bound.truths.by_class(bound.item_log_joint(parameters, data).softmax(-1), parameters, data)
             count += 1
     return (total / count).numpy()
 

@@ -14,7 +14,7 @@ from crowdppl import Annotations
 from crowdppl.inference import independence
 from crowdppl.inference.independence import overdispersion, posterior_probability
 from crowdppl.inference.options import EM
-from crowdppl.model.bound import one_hot
+from crowdppl.model.truths.classes import one_hot
 
 
 def crowd(seed=0, items=300, workers=5, classes=2, accuracy=0.85, difficulty=0.0):

@@ -108,7 +108,7 @@ def test_infer_discrete_draws_the_truth(case):
         state = traced.nodes["truth"]["value"]
         known = program.layout.truth >= 0
     assert state.shape == (program.layout.N,)
-    if program.bound.reads:  # a state belongs to no one class
+    if program.bound.truths.read_off:  # a state belongs to no one class
         return
     kind = torch.div(state, program.bound.states_per_class, rounding_mode="floor")
     assert torch.equal(kind[known], program.layout.truth[known])

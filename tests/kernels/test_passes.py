@@ -26,8 +26,9 @@ from crowdppl.inference.m_step import MStep
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops, parallel
-from crowdppl.model.bound import bind, one_hot
+from crowdppl.model.bound import bind
 from crowdppl.model.program import check
+from crowdppl.model.truths.classes import one_hot
 from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, OneCoin
 
 

@@ -134,8 +134,8 @@ def test_numbers_keep_the_type_of_the_data(case):
             for name, value in bind(case.model, data).m_step(start, data).items():
                 assert value.dtype == (torch.float32 if sites[name].is_floating_point() else torch.int64), name
                 assert value.shape == sites[name].shape, name
-        assert bind(case.model, data).confusion_of(sites, data).dtype == torch.float32
-        assert bind(case.model, data).prevalence_of(sites, data).dtype == torch.float32
+        assert bind(case.model, data).truths.confusion(sites, data).dtype == torch.float32
+        assert bind(case.model, data).truths.prevalence(sites, data).dtype == torch.float32
 
 
 def test_every_hyperparameter_is_explained():

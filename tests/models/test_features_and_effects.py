@@ -124,11 +124,11 @@ def test_the_prior_of_an_item_is_prevalence_times_scores():
     bound = bind(FeaturesAndEffects(), data)
     with isolated(0), torch.no_grad():
         draws = prior_draws(bound, data, 4)
-        classes = bound.by_class(bound.log_truth(draws, data).exp(), draws, data)
+        classes = bound.truths.by_class(bound.log_truth(draws, data).exp(), draws, data)
         weighed = draws["prevalence"].unsqueeze(-2) * (draws["score_weight"].view(-1, 1, 1) * data.class_scores).exp()
         torch.testing.assert_close(classes, weighed / weighed.sum(-1, keepdim=True))
         without = bound.log_truth(draws, replace(data, class_scores=None)).exp()
-        torch.testing.assert_close(bound.by_class(without, draws, data), draws["prevalence"])
+        torch.testing.assert_close(bound.truths.by_class(without, draws, data), draws["prevalence"])
 
 
 def test_steps_of_em_rise_with_class_scores():

@@ -84,7 +84,7 @@ def expectation(m_step: MStep) -> Expectation:
             return SummedExpectation(m_step, DistributedSums(data, group), "processes")
         if passes.serves(data, data.K):
             return SummedExpectation(m_step, Sweeps.over(data), "passes")
-    if model.coupled and model.provides("m_step_of_coupled"):
+    if model.truths.coupled and model.provides("m_step_of_coupled"):
         return CoupledExpectation(m_step)
     step = _em_step(model, data)
     return TorchExpectation(m_step) if step is None else CompiledExpectation(m_step, em_steps.EMSteps(step, data))
@@ -218,7 +218,7 @@ def _passes(model: BoundModel, data: Annotations, earlier: Sweeps | None = None)
 
 
 def _uncompiled(model: BoundModel, data: Annotations, over: Sweeps | None) -> Sampler:
-    if model.coupled:
+    if model.truths.coupled:
         return CoupledSampler(model, data)
     return TorchSampler(model, data) if over is None else PassSampler(model, data, over)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.passes import ANNOTATIONS, Sweeps
-from crowdppl.model.bound import one_hot
+from crowdppl.model.truths.classes import one_hot
 
 # Annotations counted at a time.
 PIECE = 2**18

@@ -18,6 +18,7 @@ from crowdppl.kernels.ops import above_zero, normalise, sum_by
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.program import densities
+from crowdppl.model.truths import Coupled
 
 
 class Evaluated(NamedTuple):
@@ -136,15 +137,18 @@ class TorchEvaluation(Evaluation):
         N, K = self.data.N, self.data.K
         tempered = None
         if weighing is not None:
-            tempered = self._weighed(parameters, self.model.temperable(joint, parameters, self.arranged), weighing)
+            tempered = self._weighed(
+                parameters, self.model.truths.temperable(joint, parameters, self.arranged), weighing
+            )
         marginal, probability = by_item(self.model, parameters, joint, self.arranged, self.data)
         items.likelihood.copy_(marginal)
         if tempered is not None and items.published is not None:
             items.published.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
             probability = tempered
-        if self.model.coupled:  # the truths of a sequence are drawn together
+        truths = self.model.truths
+        if isinstance(truths, Coupled):  # those of a sequence are drawn together
             factor = None if weighing is None else factors(weighing.rho, self.data)
-            items.truth.copy_(self.model.draw_states(parameters, self.arranged, factor))
+            items.truth.copy_(truths.draw_states(parameters, self.arranged, factor))
         else:
             items.truth.copy_(sample_truth_from_probabilities(probability))
         items.mean.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
@@ -154,7 +158,7 @@ class TorchEvaluation(Evaluation):
     ) -> None:
         """Add class probabilities averaged over rho."""
         nodes = weighing.rho.unbind(-1)
-        joint = self.model.temperable(joint, parameters, self.arranged)
+        joint = self.model.truths.temperable(joint, parameters, self.arranged)
         for rho in nodes:
             probability = self._weighed(parameters, joint, weighing._replace(rho=rho))
             out.add_(probability.reshape(-1, self.data.N, self.data.K).sum(0), alpha=share / len(nodes))
@@ -162,7 +166,7 @@ class TorchEvaluation(Evaluation):
     def _weighed(self, parameters: Parameters, joint: Tensor, weighing: Weighing) -> Tensor:
         """Return class probabilities ``(..., N, K)`` with weights."""
         factor = factors(weighing.rho, self.data)
-        return self.model.tempered(joint, factor, parameters, self.arranged, weighing.classes)
+        return self.model.truths.tempered(joint, factor, parameters, self.arranged, weighing.classes)
 
     def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
         """Return class probabilities; the joint is written over."""
@@ -233,14 +237,14 @@ def by_item(
     """
     marginal, r = normalise(joint, overwrite=True)
     if arranged.parent_item is None:
-        return repeated(marginal, arranged), model.by_class(r, parameters, arranged)
+        return repeated(marginal, arranged), model.truths.by_class(r, parameters, arranged)
     often = torch.ones_like(marginal) if arranged.multiplicity is None else arranged.multiplicity
     log_likelihood = sum_by(arranged.parent_item, repeated(marginal, arranged), data.N)
     total = sum_by(arranged.parent_item, often, data.N).unsqueeze(-1)
     mean = sum_by(
-        arranged.parent_item, model.by_class(r, parameters, arranged) * often.unsqueeze(-1), data.N
+        arranged.parent_item, model.truths.by_class(r, parameters, arranged) * often.unsqueeze(-1), data.N
     ) / above_zero(total)
     if bool((total == 0).any()):
-        prior = model.by_class(model.log_truth(parameters, data).softmax(-1), parameters, data)
+        prior = model.truths.by_class(model.log_truth(parameters, data).softmax(-1), parameters, data)
         mean = torch.where(total > 0, mean, prior)
     return log_likelihood, mean

@@ -19,6 +19,7 @@ from crowdppl.model.base import Parameters
 from crowdppl.model.bound import repeated
 from crowdppl.model.coupling import Smoothed
 from crowdppl.model.program import densities, together
+from crowdppl.model.truths import Coupled
 
 
 class Sums(Protocol):
@@ -164,7 +165,9 @@ class CoupledExpectation(Expectation):
 
     def __call__(self, theta: Parameters) -> tuple[float, float, Smoothed]:
         """Return log posterior, log-likelihood, and the posterior of all items."""
-        expected = self.model.smoothed(theta, self.data)
+        truths = self.model.truths
+        assert isinstance(truths, Coupled)
+        expected = truths.smoothed(theta, self.data)
         likelihood = expected.log_likelihood.sum(dtype=torch.float64)
         ll, prior = read(likelihood, self.model.log_prior(theta, self.data))
         return ll + prior, ll, expected

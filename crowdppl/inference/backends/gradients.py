@@ -31,6 +31,7 @@ from crowdppl.isolation import streams_kept
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import FAULTS, check, together, unknowns
+from crowdppl.model.truths import Coupled
 
 # Sweeps from which on it is worth recording operations.
 MANY = 200
@@ -118,7 +119,11 @@ class GradientSampler(TorchSampler):
             known = {"confusion": confusion, "prevalence": prevalence, "shared": tuning.place[:, self.watched]}
             group.moments.add(run.quantities(group.parameters, probability, known))
         if self.drawn:
-            truth = self._states(group) if model.coupled else sample_truth(model.learned_from(joint, data))
+            truth = (
+                self._states(group)
+                if isinstance(model.truths, Coupled)
+                else sample_truth(model.learned_from(joint, data))
+            )
             drawn = model.gibbs_step(truth, group.parameters, data)
             group.parameters = group.parameters | {name: drawn[name] for name in self.drawn}
 
@@ -153,8 +158,8 @@ class GradientSampler(TorchSampler):
         values = self.open.values(place) | dict(zip(self.drawn, drawn, strict=True))
         parameters = model.conditioned(values, data)[0]
         joint = model.item_log_joint(parameters, data)
-        probability = model.by_class(joint.softmax(-1), parameters, data)
-        return joint, probability, model.confusion_of(parameters, data), model.prevalence_of(parameters, data)
+        probability = model.truths.by_class(joint.softmax(-1), parameters, data)
+        return joint, probability, model.truths.confusion(parameters, data), model.truths.prevalence(parameters, data)
 
     # ------------------------------------------------------------------ and for all of a group
 
@@ -174,11 +179,12 @@ class GradientSampler(TorchSampler):
 
     def _states(self, group: Group) -> Tensor:
         """Draw the states of all items together, where they depend on each other: ``(C, N)``."""
-        parts = []
+        truths, parts = self.model.truths, []
+        assert isinstance(truths, Coupled)
         for n in range(group.chains):
             values = {name: value[n] for name, value in group.parameters.items()}
             parameters = self.model.conditioned(values, self.data)[0]
-            parts.append(self.model.draw_states(parameters, self.data))
+            parts.append(truths.draw_states(parameters, self.data))
         return torch.stack(parts)
 
 

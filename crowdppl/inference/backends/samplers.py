@@ -27,8 +27,10 @@ from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.sampling import GumbelMaxSampler, sample_repeatedly, sample_truth
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel, one_hot
+from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import dispersed, prior_draws, together
+from crowdppl.model.truths import Coupled
+from crowdppl.model.truths.classes import one_hot
 
 # Steps of a chain's first parameters while its truths are held, where steps depend on the parameters before.
 FIRST_STEPS = 30
@@ -275,7 +277,7 @@ class TorchSampler(SequentialSampler):
                 group.sampler.unused, group.random = group.random, None
         joint = model.item_log_joint(group.parameters, data)
         if sweep >= run.warmup:
-            given = model.by_class(joint.softmax(-1), group.parameters, data)
+            given = model.truths.by_class(joint.softmax(-1), group.parameters, data)
             group.moments.add(run.quantities(group.parameters, given.expand(group.chains, data.N, data.K)))
         truth = group.sampler.sample(model.learned_from(joint, data))
         group.parameters = model.gibbs_step(truth, group.parameters, data)
@@ -290,7 +292,7 @@ class TorchSampler(SequentialSampler):
             size = min(step, count - start)
             here = {name: value.expand(size, *value.shape) for name, value in point.items()}
             # Of many states one random number for each item, where one for each state is most of the work.
-            many = model.reads or data.class_scores is not None
+            many = model.truths.read_off or data.class_scores is not None
             truth = sample_repeatedly(joint, size) if many else sample_truth(joint.expand(size, *joint.shape))
             parts.append(model.gibbs_step(truth, here, data))
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
@@ -305,13 +307,19 @@ class CoupledSampler(TorchSampler):
         if sweep >= run.warmup:
             given = model.item_log_joint(group.parameters, data).softmax(-1)
             group.moments.add(run.quantities(group.parameters, given))
-        group.parameters = model.gibbs_step(model.draw_states(group.parameters, data), group.parameters, data)
+        group.parameters = self._step(group.parameters)
 
     def from_point(self, point: Parameters, count: int) -> Parameters:
         """Draw parameters by a sweep from a point, one draw at a time."""
         here = _leading(point)
-        parts = [self.model.gibbs_step(self.model.draw_states(here, self.data), here, self.data) for _ in range(count)]
+        parts = [self._step(here) for _ in range(count)]
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
+
+    def _step(self, parameters: Parameters) -> Parameters:
+        """Draw the truths given the parameters, and return parameters drawn given these."""
+        truths = self.model.truths
+        assert isinstance(truths, Coupled)
+        return self.model.gibbs_step(truths.draw_states(parameters, self.data), parameters, self.data)
 
 
 class PassSampler(SequentialSampler):

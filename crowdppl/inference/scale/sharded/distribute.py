@@ -144,7 +144,7 @@ def distribute(
             if keep.path is not None and method == "gibbs":
                 parts.call("discard", folder=keep.path.parent)
             contents, names, labels = parts.contents, parts.workers, parts.labels
-            accuracy = bound.accuracy_of(point, sizes).numpy()
+            accuracy = bound.truths.accuracy(point, sizes).numpy()
     if not facts["converged"]:
         warn(_unconverged(method, facts))
     table = worker_table(names, contents.each, None if len(draws) else accuracy, draws, level)

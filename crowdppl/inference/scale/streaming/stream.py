@@ -132,8 +132,8 @@ def stream(
             conjugacy = bound.conjugacy
             draws = (conjugacy.gibbs_step(last) for _ in range(count if method == "vb" else 0))
         with torch.no_grad():
-            accuracy = bound.accuracy_of(point.parameters, sizes).numpy()
-            drawn = np.array([bound.accuracy_of(draw, sizes).float().numpy() for draw in draws])
+            accuracy = bound.truths.accuracy(point.parameters, sizes).numpy()
+            drawn = np.array([bound.truths.accuracy(draw, sizes).float().numpy() for draw in draws])
             if consensus is not None:
                 _write(Path(consensus), bound, point, source, on_batch)
     interval_method = HOW["point" if method == "svi" and guide == "point" else method]
@@ -162,5 +162,5 @@ def _write(
     labels = pyarrow.array(source.labels, type=of_labels)
     with consensus_file(path, item_column(source.columns[0]), names, labels) as file:
         for batch, items in source.named():
-            file.add(items, model.by_class(stepwise_em.responsibilities(point, batch), point.parameters, batch))
+            file.add(items, model.truths.by_class(stepwise_em.responsibilities(point, batch), point.parameters, batch))
             on_batch(batch.A)
