@@ -39,6 +39,7 @@ from crowdppl.inference.anchoring import learned
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import (
     FEATURES,
+    Choice,
     catalogue,
     default_model,
     is_numeric,
@@ -70,7 +71,7 @@ from crowdppl.inference.versions import versions
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
-from crowdppl.model.class_scores import learned as learned_scores
+from crowdppl.model.class_scores import ClassScores
 from crowdppl.model.program import reads_features
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.linear_gaussian import LinearGaussian
@@ -181,7 +182,8 @@ def fit(
             every=every,
         )
     data, aside, sentences = without_copies(data, copies)
-    chosen, note = default_model(data, independent=independent) if model is None else (named_model(model), None)
+    choice = default_model(data, independent=independent) if model is None else Choice(named_model(model))
+    chosen = choice.model
     if data.kind is None and provides(chosen, "reading"):
         data = graded(data, "the annotations")
     work = Work(
@@ -190,10 +192,11 @@ def fit(
         effect_of(chosen, data, independent, rho),
         int(seed),
         default=model is None,
-        note=note,
+        note=choice.note,
         copies=copies,
         aside=aside,
         warnings=tuple(sentences),
+        scores=choice.scores,
     )
     return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint, every=every)
 
@@ -242,6 +245,7 @@ class Work:
         copies: what the caller asked to count of workers who give the same answers.
         aside: annotations of such workers that are not counted.
         warnings: a sentence for each group of such workers.
+        scores: what features say of the classes, where that was weighed for the choice of the model.
     """
 
     data: Annotations
@@ -253,6 +257,7 @@ class Work:
     copies: Literal["one", "all"] | None = "all"
     aside: Annotations | None = None
     warnings: tuple[str, ...] = ()
+    scores: ClassScores | None = None
 
 
 def fitted(
@@ -288,6 +293,7 @@ def fitted(
                 raise ModelError(f"{type(chosen).__name__} by method={engine!r}: {reason}")
         isolation["threads"] = choose.threads(data, bound if engine in ("em", "gibbs") else None)
         limits.enter_context(limited_threads(isolation["threads"]))
+        data = bound.with_learned_scores(data, work.scores)
         arranged = bound.anchored(bound.expand(data))
         if engine != "em":
             arranged = learned(bound, arranged)
@@ -319,8 +325,8 @@ def fitted(
             "sets": set_probabilities(bound, data, draws, effect, probability),
         }
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
-        if arranged.class_scores is not None:
-            weights |= learned_scores(data).classifier.state()
+        if bound.classifier is not None:
+            weights |= bound.classifier.state()
     seconds = time.perf_counter() - began
     if draws.kind == "approximation" and count < FEW_DRAWS:
         draws.warnings.append(_few_draws(count, options["num_samples"], data))
@@ -337,7 +343,7 @@ def fitted(
         draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     reads = reads_features(chosen, data)
-    weighed = {"features": True} if work.default and why_unread(data) is not None else {}  # the note says so
+    weighed = {"features": True} if work.default and why_unread(data, work.scores) is not None else {}  # the note says so
     draws.warnings += _unread(reads | weighed, data, name)
     run = {
         "model": name,

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -98,9 +97,6 @@ class ClassScores(NamedTuple):
     errors: float
 
 
-_LEARNED: WeakKeyDictionary[Annotations, ClassScores] = WeakKeyDictionary()
-
-
 def cost(data: Annotations) -> float:
     """Return the number of multiplications that scores take, about."""
     return float(data.N) * data.D * min(data.N, data.D)
@@ -109,14 +105,9 @@ def cost(data: Annotations) -> float:
 def learned(data: Annotations) -> ClassScores:
     """Return the scores of the items of annotations with features; of items without labels, the classifier's.
 
-    They are learned once for the same object.
+    Raises:
+        ModelError: for annotations without features.
     """
-    if data not in _LEARNED:
-        _LEARNED[data] = _learn(data)
-    return _LEARNED[data]
-
-
-def _learn(data: Annotations) -> ClassScores:
     features = data.features
     if features is None:
         raise ModelError("class scores are learned from features of items, and the data have none")
