@@ -73,7 +73,6 @@ def named_model(model: str | AnnotationModel | LinearGaussian) -> AnnotationMode
         ModelError: for anything else that is not a model.
     """
     from crowdppl.model.base import AnnotationModel
-    from crowdppl.model.class_scores import ClassScores
     from crowdppl.models import NUMERIC
 
     if is_numeric(model):

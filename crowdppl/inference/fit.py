@@ -343,7 +343,9 @@ def fitted(
         draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     reads = reads_features(chosen, data)
-    weighed = {"features": True} if work.default and why_unread(data, work.scores) is not None else {}  # the note says so
+    weighed = (
+        {"features": True} if work.default and why_unread(data, work.scores) is not None else {}
+    )  # the note says so
     draws.warnings += _unread(reads | weighed, data, name)
     run = {
         "model": name,
