@@ -5,10 +5,13 @@ Public sets with features, and three sets of scikit-learn with simulated crowds,
 
 from __future__ import annotations
 
+import json
+import sys
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +19,9 @@ import numpy as np
 import pandas as pd
 from classifier_prior import PUBLIC, RELATIONS, SIMULATED, Task, public, relation, simulated
 from common import arguments, table, write
+
+sys.path.insert(0, str(Path(__file__).parent / "calibration"))
+from model_coverage import PLACE
 
 import crowdppl
 from crowdppl import Annotations, Posterior, criticism
@@ -169,6 +175,23 @@ def tasks(crowds: int) -> dict[str, list[Task]]:
     }
 
 
+def cite(figures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
+    """Write the figures that results of this model cite: of the public sets with all of their annotations, each once."""
+    sets = [name for name in (*PUBLIC, "cifar10s") if name in figures]
+    cited = json.loads(PLACE.read_text(encoding="utf-8"))
+    out = {}
+    for kind, form in (("default", "default"), ("independent", "independent=True")):
+        each = [figures[name][form] for name in sets]
+        workers = int(sum(one["workers"] for one in each))
+        out[kind] = {"sets": len(sets), "workers": workers}
+        for name in ("share", "accuracy"):
+            out[kind][name] = round(sum(one[name] * one["workers"] for one in each) / workers, 4)
+            out[kind][f"{name}_by_set"] = round(float(np.mean([one[name] for one in each])), 4)
+        out[kind]["correct"] = round(float(np.mean([one["correct"] for one in each])), 4)
+    cited["features-and-effects"] = {"em": out}
+    PLACE.write_text(json.dumps(cited, indent=1) + "\n", encoding="utf-8")
+
+
 def form_rows(figures: dict[str, dict[str, dict[str, float]]]) -> list[list[Any]]:
     """Return the rows of the table of forms: each set, means over the public sets, and over simulated ones."""
     groups = {
@@ -205,6 +228,8 @@ def main() -> None:
         name: {form: pooled([measured(task, form) for task in each]) for form in FORMS}
         for name, each in tasks(crowds).items()
     }
+    if not options.quick:
+        cite(figures)
     many = {f"medical-relations, {name}": relation(name) for name in RELATIONS}
     many |= {"leaves": public("leaves"), "cifar10s": photographs()}
     numbers = {name: by_number(task, draws) for name, task in many.items()}
