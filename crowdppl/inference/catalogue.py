@@ -31,9 +31,9 @@ MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 MOST_OPERATIONS = 3e7
 # Items times states of the model with a classifier of features above which features are left unread: a fit takes half a minute.
 MOST_STATES = 1e6
-# Annotations of an item, in the mean, from which features are left unread: with 10 of them labels were still more accurate with
-# features, with 16 less (docs/benchmarks/classifier-prior.md).
-MANY_EACH = 12
+# What features must add to the other labels of an item, as a share of what both say of a label, to be read by default
+# (docs/benchmarks/features-coverage.md).
+LEAST_ADDED = 0.04
 
 
 def catalogue() -> dict[str, type[AnnotationModel]]:
@@ -134,10 +134,15 @@ def why_unread(data: Annotations, scores: ClassScores | None) -> str | None:
 
     if data.kind == "ordinal" or data.sequence is not None or data.P or not reads_by_default(data):
         return None
-    if data.A > MANY_EACH * data.N:
-        return f"with {data.A / data.N:.0f} annotations an item, a classifier that learns from them adds little but their errors"
-    if scores is not None and scores.errors < LEAST:
+    if scores is None:
+        return None
+    if scores.errors < LEAST:
         return "the features of items tell votes apart no better than chance would"
+    if scores.added < LEAST_ADDED:
+        return (
+            f"features add {scores.added:.1%} to what the other labels of an item say of a label, so that a classifier adds "
+            f"little but the errors of the crowd"
+        )
     return None
 
 
@@ -162,9 +167,9 @@ def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
     """
     from crowdppl.model.class_scores import learned
 
-    scores = None if why_unread(data, None) is not None else learned(data)
+    scores = learned(data)
     reason = why_unread(data, scores)
-    if scores is None or reason is not None:
+    if reason is not None:
         name, why = usual, f"{reason}; model={FEATURES!r} reads them all the same"
     else:
         name = FEATURES

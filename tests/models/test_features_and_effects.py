@@ -282,7 +282,7 @@ def test_features_are_left_unread_where_items_have_many_labels():
     many = replace(data, item=data.item[often], worker=data.worker[often], label=data.label[often])
     model, note, _ = default_model(many)
     assert model_name(model) == "item-effects"
-    assert "with 15 annotations an item" in note
+    assert "to what the other labels of an item say of a label" in note
 
 
 def test_large_data_are_fitted_without_features(monkeypatch):
