@@ -370,8 +370,8 @@ chance.
 
 Further sets, both models named: a simulated crowd, and sentences of medical texts with 384 numbers of a language model each,
 whose true labels are by experts. Many labels of an item leave a classifier of the crowd's votes little to add but what the crowd
-has in common, so that the default leaves features unread where there are more than 12 annotations an item in the mean. One set on
-each side of this number does not determine it.
+has in common, so that the default leaves features unread where they
+[add less than 4%](features-coverage.md#annotations-an-item) to what the other labels of an item say of a label.
 
 {other}
 

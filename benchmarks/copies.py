@@ -22,6 +22,8 @@ from crowdppl.data import datasets
 from crowdppl.data.copies import copied_answers
 
 CROWDS = ((7, 2), (7, 3), (7, 4), (15, 3), (30, 4))
+# Numbers of items for the power where 85% of the answers are copied.
+ITEMS = (75, 100, 150, 200, 300, 400)
 
 
 def crowd(seed: int, items: int, classes: int, workers: int, copies: int, share: float) -> Annotations:
@@ -67,11 +69,11 @@ def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
         truth = rng.integers(2, size=300)
         return np.stack([draw(rng, truth, 0.97 if j < 2 else 0.05, 2) for j in range(12)])
 
-    def strict(noise: float) -> Callable[[np.random.Generator], np.ndarray]:
+    def strict(noise: float, camp: int = 2) -> Callable[[np.random.Generator], np.ndarray]:
         def crowd_of_two_camps(rng: np.random.Generator) -> np.ndarray:
             place = rng.normal(size=300)
             return np.stack(
-                [(place + noise * rng.normal(size=300) > (1.0 if j < 2 else -0.5)).astype(int) for j in range(8)]
+                [(place + noise * rng.normal(size=300) > (1.0 if j < camp else -0.5)).astype(int) for j in range(8)]
             )
 
         return crowd_of_two_camps
@@ -84,6 +86,8 @@ def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
         "two strict of eight raters, noise .8 of the spread of items": strict(0.8),
         "the same, noise .5": strict(0.5),
         "the same, noise .3": strict(0.3),
+        "three strict of eight raters, noise .8": strict(0.8, 3),
+        "three strict of eight raters, noise .5": strict(0.5, 3),
     }
 
 
@@ -123,6 +127,24 @@ def simulated(repeats: int) -> list[dict[str, float]]:
     return rows
 
 
+def by_items(repeats: int) -> list[dict[str, float]]:
+    """Return, by number of items, the shares of crowds whose group of 85% copies is named, whole and alone, or in part."""
+    rows = []
+    for classes in (2, 3):
+        for workers, copies in CROWDS:
+            row: dict[str, float] = {"classes": classes, "workers": workers, "copies": copies}
+            group = tuple(range(workers - copies, workers))
+            for items in ITEMS:
+                named = [
+                    [one.workers for one in copied_answers(crowd(1_000 + seed, items, classes, workers, copies, 0.85))]
+                    for seed in range(repeats)
+                ]
+                row[f"{items} items"] = sum(one == [group] for one in named) / repeats
+                row[f"{items} items, part"] = sum(bool(one) for one in named) / repeats
+            rows.append(row)
+    return rows
+
+
 def labels(repeats: int) -> list[dict[str, float]]:
     """Return the mean shares of correct labels of the default fit that counts all copies, one of them, or none."""
     rows = []
@@ -154,7 +176,7 @@ def _correct(seed: int, items: int, classes: int, workers: int, copies: int, sha
 def public_labels() -> list[dict[str, object]]:
     """Return accuracy and log loss on the public crowds with named workers, by what the default fit counts."""
     rows: list[dict[str, object]] = []
-    for name in ("imagenet-real", "judges-llmbar"):
+    for name in ("imagenet-real", "judges-llmbar", "judges-triviaqa-v1"):
         data, truth = datasets.public(name)
         for copies in ("all", "one", None):
             with warnings.catch_warnings():
@@ -203,10 +225,10 @@ def main() -> None:
     """Measure, and write the page."""
     options = arguments(__doc__)
     repeats = 5 if options.quick else 100
-    rows = simulated(repeats)
+    rows, sizes = simulated(repeats), by_items(repeats // 2)
     groups, count = public()
     kinds = honest(repeats)
-    crowds = 2 if options.quick else 10
+    crowds = 2 if options.quick else 4
     answers, both = labels(crowds), public_labels()
     power = table(
         (
@@ -221,6 +243,16 @@ def main() -> None:
         ),
         [list(row.values()) for row in rows],
     )
+    by_number = table(
+        ("classes", "workers", "copies", *(f"{items} items" for items in ITEMS)),
+        [
+            [
+                *(row[name] for name in ("classes", "workers", "copies")),
+                *(f"{row[f'{items} items']:.2f} ({row[f'{items} items, part']:.2f})" for items in ITEMS),
+            ]
+            for row in sizes
+        ],
+    )
     others = table(("crowd", "somebody is named"), [list(row.values()) for row in kinds])
     sets = table(
         ("set", "workers", "equal labels", "common items, pair by pair"), [list(row.values()) for row in groups]
@@ -232,11 +264,13 @@ def main() -> None:
     scores = table(
         ("set", "`copies=`", "annotations set aside", "accuracy", "log loss"), [list(row.values()) for row in both]
     )
-    body = f"""A pair of workers is named where its equal labels cannot be explained even if half of them were copied, given
-how often both agree with the other annotations of the same items (`crowdppl.data.copies`). Every fit of up to two million
+    body = f"""A pair of workers is named where its equal labels cannot be explained even if two in five of them were copied,
+given how often both agree with the other annotations of the same items, and how often they agree on two different items of which
+everybody else said the same (`crowdppl.data.copies`). Then other workers are compared with the answers on which its group agrees.
+The level is .005 over all pairs, and .005 over all workers who are compared with a group. Every fit of up to two million
 annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken at random, where everybody
-else agrees well enough: the chance-corrected agreement of the workers who are in no group is not surely below .4, which Landis
-and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
+else agrees well enough: the chance-corrected agreement of the workers who are in no group is at most one standard error below .4,
+which Landis and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
 
 ## Copies
 
@@ -246,7 +280,14 @@ beside copies; and in which somebody is named in a crowd of as many honest worke
 
 {power}
 
-With 85% of the answers copied, 150 items of two classes do not suffice, and a group may be named in part.
+### How many items
+
+Shares of {repeats // 2} other crowds in which the group of copies of 85% is named, whole and alone; in brackets, in which
+somebody is.
+
+{by_number}
+
+With 85% of the answers copied, 100 items do not suffice, and 150 items of two classes not always; a group may be named in part.
 
 ## Labels
 
@@ -267,17 +308,24 @@ them from copies.
 ## Public crowds
 
 Of {count} public sets these have workers who are named. The groups of `judges-llmbar` are prompts of one language model that
-differ in a few words.
+differ in a few words. Those of `judges-triviaqa-v1` are two rules that compare an answer with the same list of strings.
 
 {sets}
 
 Accuracy and log loss by what the fit counts. In `judges-llmbar`, whose items were made to mislead language models, the group
-of nine knows better than the others, who agree with each other by .34 only, where the others of the simulated crowds above
-agree by .38 to .49. Labels alone do not tell who is right. Without the limit, the default would follow the others.
+of GPT-4 knows better than the others, who agree with each other by .36 only, where the others of the simulated crowds above
+agree by .38 to .51. Labels alone do not tell who is right. Without the limit, the default would follow the others.
 
 {scores}
 """
-    figures = {"simulated": rows, "honest": kinds, "public": groups, "labels": answers, "public labels": both}
+    figures = {
+        "simulated": rows,
+        "by items": sizes,
+        "honest": kinds,
+        "public": groups,
+        "labels": answers,
+        "public labels": both,
+    }
     write("copies", "Workers who give the same answers", body, figures, options)
 
 

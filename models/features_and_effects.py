@@ -35,7 +35,7 @@ from torch.nn.functional import one_hot
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.class_scores import learned
+from crowdppl.model.class_scores import ClassScores, learned
 from crowdppl.model.hyperparameters import require_positive
 from crowdppl.model.networks import features_of
 from crowdppl.model.plates import Plates
@@ -106,7 +106,12 @@ class FeaturesAndEffects(AnnotationModel):
     def expand(self, data: Annotations) -> Annotations:
         """Return the data with class scores, unless they have some or nothing is labelled."""
         features_of(data, "FeaturesAndEffects")
-        return data if data.class_scores is not None or not data.A else replace(data, class_scores=learned(data).scores)
+        scores = None if data.class_scores is not None else self.learn_class_scores(data)
+        return data if scores is None else replace(data, class_scores=scores.scores)
+
+    def learn_class_scores(self, data: Annotations) -> ClassScores | None:
+        """Return class scores and their classifier; ``None`` where nothing is labelled."""
+        return learned(data) if data.A and data.D else None
 
     def states_per_class(self, data: Annotations) -> int:
         """Return the number of effects."""

@@ -164,7 +164,10 @@ row.
         "calibration/model_coverage",
     )
     if not options.quick:
-        PLACE.write_text(json.dumps(cited, indent=1) + "\n", encoding="utf-8")
+        measured = {model for models in MODELS.values() for model in models}
+        stored = json.loads(PLACE.read_text(encoding="utf-8"))
+        others = {model: one for model, one in stored.items() if model not in measured}  # by features_coverage.py
+        PLACE.write_text(json.dumps(cited | others, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

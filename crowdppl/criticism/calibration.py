@@ -19,6 +19,7 @@ from crowdppl.errors import OptionError
 from crowdppl.inference.catalogue import catalogue
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.known_truths import rho_likelihood
+from crowdppl.model.class_scores import NAME
 from crowdppl.posterior import workers
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
@@ -268,6 +269,12 @@ def _residual_rho(info: Mapping[str, Any]) -> tuple[float, float] | None:
     return getattr(catalogue().get(info["model"]), "residual_rho", None)
 
 
+def _sources_per_item(posterior: Posterior) -> Array:
+    """Return the number of annotations of each item, ``(N,)``, one more where the fit had class scores that are not 0."""
+    weights = posterior.networks.get(f"{NAME}.weights")
+    return posterior.annotations_per_item() + int(weights is not None and bool((weights != 0).any()))
+
+
 def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:
     """Return the posterior of ``rho`` given true classes ``(N,)``, -1 where unknown."""
     prior = DesignEffect.of_json(posterior.info["rho"])
@@ -277,6 +284,6 @@ def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:
     published = posterior.probability_as_published()[new].astype(float)
     logs = torch.from_numpy(np.log(np.maximum(published, np.finfo(float).tiny))).unsqueeze(0)  # (1, n, K)
     truth, annotations = (
-        torch.from_numpy(part[new].astype(np.int64)) for part in (known, posterior.annotations_per_item())
+        torch.from_numpy(part[new].astype(np.int64)) for part in (known, _sources_per_item(posterior))
     )
     return prior.given(rho_likelihood(prior, logs, truth, annotations))

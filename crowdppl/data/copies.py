@@ -3,9 +3,14 @@
 Two honest workers agree as often as each agrees with everybody else, up to their accuracies: for chance-corrected agreement
 (Cohen's kappa) of independent workers, ``kappa_ab = kappa_ao kappa_bo / kappa_oo``, where ``o`` are the other annotations of the
 very items that ``a`` and ``b`` have in common. Easy items, good workers and errors that the whole crowd shares raise both sides.
-A pair is named where its equal labels cannot be explained even if half of them were copied. Labels alone do not tell copies from
-workers who apply a criterion of their own, other than everybody else's, in nearly the same way. That copying is what two sources
-have in common beyond their accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
+Workers who share a criterion, such as a strict one, also agree as often as on two items of which everybody else said the same
+(strata, as N. Mantel and W. Haenszel 1959). The larger of the two is what accuracy explains. A pair is named where its equal
+labels exceed that even if two in five of them were copied. Labels alone do not tell copies from workers who apply a criterion of
+their own, other than everybody else's, in nearly the same way. That copying is what two sources have in common beyond their
+accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
+
+Where a pair is named, other workers are compared with the answers on which its group agrees: these are closer to the common
+source than those of each member, and the tests are fewer than the pairs of the crowd.
 
 A fit counts one of a group for each item: every model and every engine then sees a group as often as one worker, and each of its
 members keeps a share of the own annotations, at random, from which the member's quality is learned. Where everybody else hardly
@@ -14,7 +19,6 @@ agrees, nothing tells a group that copies from one that knows better, and all of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -36,17 +40,21 @@ Array = npt.NDArray[Any]
 # Fewest common items of a pair that is tested, and fewest annotations of these items by others.
 COMMON = 20
 OTHERS = 20
-# Level of the test that no more than half of the answers of a pair are copied, over all pairs of a crowd.
-FALSE_ALARMS = 0.01
+# Level of the tests that no more than ``COPIED`` of the answers are copied: over all pairs of a crowd, and over all workers who
+# are compared with a group. Together they make 1 crowd of 100.
+FALSE_ALARMS = 0.005
 # Share of copied answers that a pair may have without being named.
-COPIED = 0.5
+COPIED = 0.4
+# Strata of items by the share of everybody else's most frequent label.
+STRATA = 6
 # Standard errors that are added to what accuracy explains.
 MARGIN = 1.0
 # Standard errors by which the agreement of others must exceed 0.
 AGREEING = 3.0
 # Chance-corrected agreement of everybody else from which a group counts as one worker: "moderate" by Landis and Koch (1977).
-# Where it is surely lower, a group may as well know better than the others.
-TRUSTED = 0.4
+# Where it is lower by as many standard errors, a group may as well know better than the others. To follow them then costs far
+# more labels than copies that count do (docs/benchmarks/copies.md).
+TRUSTED, BELOW = 0.4, 1.0
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
 # Most pairs that are looked at closely, most further workers that are left out for a pair, and most cells of working arrays.
@@ -76,22 +84,23 @@ class Copies:
         """Return whether a fit counts one of them for each item: as the caller asks, else where others agree."""
         if copies is not None or self.others is None:
             return copies == "one"
-        return not self.others.surely_below(TRUSTED)
+        return self.others.value + BELOW * self.others.error >= TRUSTED
 
 
 @checked
 def copied_answers(data: Annotations) -> list[Copies]:
     """Return the groups of workers whose answers are equal more often than accuracy explains, the largest first.
 
-    Of repeated annotations the first counts. The level of the test is .01 over all pairs together; its error rates stand in
-    docs/benchmarks/copies.md. Nothing is returned for crowds of fewer than four workers or whose other workers do not agree, for
-    items that nobody else annotated, and for crowds whose pairs of annotations or cells of label counts exceed 20 million.
+    Of repeated annotations the first counts. The level of the tests is .01 over all pairs and groups together; their error rates
+    stand in docs/benchmarks/copies.md. Nothing is returned for crowds of fewer than four workers or whose other workers do not
+    agree, for items that nobody else annotated, and for crowds whose pairs of annotations or cells of label counts exceed 20
+    million.
     """
     votes = _Votes.of(whole(data).by_criterion())
     if votes is None:
         return []
     a, b, common, equal = votes.pairs()
-    # Half of the answers copied, and no other agreement, is the least that is to be exceeded.
+    # Some of the answers copied, and no other agreement, is the least that is to be exceeded.
     significance = _at_least(equal, common, COPIED)
     near: dict[int, set[int]] = {}
     for pair in np.flatnonzero((equal >= NEAR * common) & (significance < FALSE_ALARMS)):
@@ -103,12 +112,12 @@ def copied_answers(data: Annotations) -> list[Copies]:
         one, other = int(a[pair]), int(b[pair])
         suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
 
-        def exceeds(bound: float, pair: int = pair) -> bool:
-            return bool(_at_least(equal[pair], common[pair], bound) * len(a) < FALSE_ALARMS)
-
-        if votes.exceeds_explained(one, other, suspects if len(suspects) <= SUSPECTS else set(), exceeds):
+        left_out = {one, other} | (suspects if len(suspects) <= SUSPECTS else set())
+        if votes.exceeds_explained(votes.of_worker(one), votes.of_worker(other), left_out, len(a)):
             named.append((one, other, int(common[pair]), int(equal[pair])))
     groups = _groups(named, data.J)
+    pairs = np.stack([a, b, common, equal], 1)[significance < FALSE_ALARMS]
+    groups = _groups(named + [pair for group in groups for pair in _joining(votes, group, groups, pairs)], data.J)
     return [replace(group, others=agreement) for group, agreement in zip(groups, votes.others(groups), strict=True)]
 
 
@@ -196,52 +205,124 @@ class _Votes:
             out.append(ChanceAgreement.within(counts[own]))
         return out
 
-    def exceeds_explained(self, a: int, b: int, suspects: set[int], exceeds: Callable[[float], bool]) -> bool:
-        """Return whether labels of a pair are equal more often than if half were copied and accuracy explained the rest.
+    def agreed(self, members: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return the items, ascending, that two or more of these workers labelled, all of them with one label, and that label."""
+        items, labels = (np.concatenate(parts) for parts in zip(*map(self.of_worker, members), strict=True))
+        given, place = np.unique(items, return_inverse=True)
+        least, most = np.full(len(given), self.counts.shape[1]), np.full(len(given), -1)
+        np.minimum.at(least, place, labels)
+        np.maximum.at(most, place, labels)
+        kept = (least == most) & (np.bincount(place) > 1)
+        return given[kept], most[kept]
+
+    def exceeds_explained(
+        self, one: tuple[Array, Array], other: tuple[Array, Array], left_out: set[int], tests: int
+    ) -> bool:
+        """Return whether labels are equal more often than if ``COPIED`` were copied and accuracy explained the rest.
 
         Args:
-            a: a worker.
-            b: another one.
-            suspects: whose labels say nothing of the accuracy.
-            exceeds: returns whether equal labels are more than a share of the common ones explains.
+            one: items, ascending, and labels of a worker, or of a group.
+            other: those of another one.
+            left_out: workers who are not counted among the others: both of these, and suspects.
+            tests: number of tests that share the level.
 
         Returns:
             That; ``False`` where too little is known.
         """
-        of_a, of_b = self.of_worker(a), self.of_worker(b)
-        items, at_a, at_b = np.intersect1d(of_a[0], of_b[0], assume_unique=True, return_indices=True)
-        first, second = of_a[1][at_a], of_b[1][at_b]
-
-        def shares(labels: Array, weight: Array | None = None) -> Array:
-            counted = np.bincount(labels, weight, minlength=self.counts.shape[1])
-            return counted / (len(labels) if weight is None else weight.sum())
-
-        chance = float(shares(first) @ shares(second))
-        if not exceeds(
-            chance + (1 - chance) * COPIED
-        ):  # whatever accuracy explains: most pairs, at a fraction of the time
+        items, at_one, at_other = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
+        if len(items) < COMMON:
             return False
-        each = np.arange(len(items))
+        first, second = one[1][at_one], other[1][at_other]
+        equal = np.asarray((first == second).sum())
+
+        def exceeds(explained: float) -> bool:
+            bound = COPIED + (1 - COPIED) * min(1.0, explained)
+            return bool(_at_least(equal, np.asarray(len(items)), bound) * tests < FALSE_ALARMS)
+
+        chance = float(_shares(first, self.counts.shape[1]) @ _shares(second, self.counts.shape[1]))
+        if not exceeds(chance):  # whatever accuracy explains: most pairs, at a fraction of the time
+            return False
         others = self.counts[items].copy()  # (n, L)
-        others[each, first] -= 1
-        others[each, second] -= 1
-        for suspect in suspects:
-            theirs, labels = self.of_worker(suspect)
+        for worker in left_out:
+            theirs, labels = self.of_worker(worker)
             _, here, there = np.intersect1d(items, theirs, assume_unique=True, return_indices=True)
             others[here, labels[there]] -= 1
-        number = others.sum(1)
-        rest = ChanceAgreement.within(others)
-        if number.sum() < OTHERS or rest is None:
+        honest = _by_accuracy(first, second, others)
+        if honest is None:
             return False
-        all_others = others.sum(0) / number.sum()
-        one = ChanceAgreement.of(others[each, first], number, float(shares(first, number) @ all_others))
-        two = ChanceAgreement.of(others[each, second], number, float(shares(second, number) @ all_others))
-        if rest.value <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
-            return False
-        honest = max(0.0, one.value) * max(0.0, two.value) / rest.value
-        relative = sum((part.error / max(part.value, 1e-3)) ** 2 for part in (one, two, rest))
-        honest = min(1.0, honest * (1 + MARGIN * relative**0.5))
-        return exceeds(chance + (1 - chance) * (COPIED + (1 - COPIED) * honest))
+        return exceeds(chance + (1 - chance) * honest) and exceeds(_by_stratum(first, second, others))
+
+
+def _shares(labels: Array, classes: int, weight: Array | None = None) -> Array:
+    """Return the share of each label, ``(L,)``."""
+    counted = np.bincount(labels, weight, minlength=classes)
+    return np.asarray(counted / (len(labels) if weight is None else weight.sum()))
+
+
+def _by_accuracy(first: Array, second: Array, others: Array) -> float | None:
+    """Return the chance-corrected agreement that follows from that of both with the others; ``None`` where too little is known.
+
+    Args:
+        first: labels of one worker, ``(n,)``.
+        second: those of another.
+        others: numbers of the others' labels of the same items, ``(n, L)``.
+    """
+    each, number = np.arange(len(first)), others.sum(1)
+    rest = ChanceAgreement.within(others)
+    if number.sum() < OTHERS or rest is None:
+        return None
+    all_others = others.sum(0) / number.sum()
+    one, two = (
+        ChanceAgreement.of(others[each, labels], number, float(_shares(labels, others.shape[1], number) @ all_others))
+        for labels in (first, second)
+    )
+    if rest.value <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
+        return None
+    honest = max(0.0, one.value) * max(0.0, two.value) / rest.value
+    relative = sum((part.error / max(part.value, 1e-3)) ** 2 for part in (one, two, rest))
+    return min(1.0, honest * (1 + MARGIN * relative**0.5))
+
+
+def _by_stratum(first: Array, second: Array, others: Array) -> float:
+    """Return the share of equal labels of one item by one worker and another, similar item by the other, and its standard error.
+
+    Items are similar where the others' most frequent label is the same and about as frequent. An item without a similar one
+    counts as explained. Arguments as of :func:`_by_accuracy`.
+    """
+    number = others.sum(1)
+    share = np.round(STRATA * others.max(1) / np.maximum(number, 1))
+    _, stratum = np.unique(others.argmax(1) * (STRATA + 1) + share, return_inverse=True)
+    shape = (int(stratum.max()) + 1, others.shape[1])
+    each = [np.bincount(stratum * shape[1] + labels, minlength=shape[0] * shape[1]) for labels in (first, second)]
+    size = np.bincount(stratum, minlength=shape[0])
+    same = np.bincount(stratum, first == second, minlength=shape[0])
+    # Pairs of two different items of a stratum.
+    pairs = (each[0] * each[1]).reshape(shape).sum(1) - same
+    rate = np.where(size > 1, pairs / np.maximum(size * (size - 1), 1), 1.0)
+    mean = float((size * rate).sum() / size.sum())
+    return mean + MARGIN * (mean * (1 - mean) / len(first)) ** 0.5
+
+
+def _joining(votes: _Votes, group: Copies, groups: list[Copies], pairs: Array) -> list[tuple[int, int, int, int]]:
+    """Return pairs of a member of a group and a worker whose answers are the group's.
+
+    Args:
+        votes: of the crowd.
+        group: that was named.
+        groups: all of these, whose members are not compared.
+        pairs: workers, common items and equal labels of the pairs that are worth a look, ``(P, 4)``.
+    """
+    members = set(group.workers)
+    somebody = {member for one in groups for member in one.workers}
+    touching = pairs[np.isin(pairs[:, :2], list(members)).any(1)]
+    agreed = votes.agreed(group.workers)
+    out = []
+    for worker in sorted(set(touching[:, :2].ravel().tolist()) - somebody):
+        left_out = members | {worker}
+        if votes.exceeds_explained(agreed, votes.of_worker(worker), left_out, len(votes.start) - 1):
+            rows = touching[(touching[:, :2] == worker).any(1)]
+            out += [tuple(int(value) for value in row) for row in rows]
+    return out  # type: ignore[return-value]  # four columns
 
 
 def _at_least(equal: Array, common: Array, rate: float) -> Array:

@@ -320,6 +320,15 @@ class AnnotationFields:
         count = self.annotations_per_item.to(self.dtype)
         return count if self.weight is None else count * self.weight
 
+    @property
+    def sources_per_item(self) -> Tensor:
+        """Number of sources of each item's class whose errors are correlated, ``(N,)``.
+
+        The annotations, and class scores that say something: they are learned from votes of the same workers.
+        """
+        count = self.weighted_per_item
+        return count if self.class_scores is None else count + (self.class_scores != 0).any(-1).to(count.dtype)
+
     def majority(self) -> Tensor:
         """Return vote shares per class, ``(N, K)``: uniform for items without annotations, one-hot for known truths."""
         share = self._counted_votes()  # not the cached `votes`: a fit may need them only here

@@ -11,13 +11,14 @@ all workers are alike. In each case a note says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 
 if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
     from crowdppl.model.base import AnnotationModel
+    from crowdppl.model.class_scores import ClassScores
     from crowdppl.models.linear_gaussian import LinearGaussian
 
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
@@ -30,9 +31,9 @@ MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 MOST_OPERATIONS = 3e7
 # Items times states of the model with a classifier of features above which features are left unread: a fit takes half a minute.
 MOST_STATES = 1e6
-# Annotations of an item, in the mean, from which features are left unread: with 10 of them labels were still more accurate with
-# features, with 16 less (docs/benchmarks/classifier-prior.md).
-MANY_EACH = 12
+# What features must add to the other labels of an item, as a share of what both say of a label, to be read by default
+# (docs/benchmarks/features-coverage.md).
+LEAST_ADDED = 0.04
 
 
 def catalogue() -> dict[str, type[AnnotationModel]]:
@@ -122,41 +123,66 @@ def operations(model: AnnotationModel, data: Annotations) -> float:
     return float(model.states(data)) * (data.A + data.J * data.K**2)
 
 
-def why_unread(data: Annotations) -> str | None:
-    """Return why features of items that were weighed are left unread by default, in words; ``None`` for others."""
-    from crowdppl.model.class_scores import LEAST, learned
+def why_unread(data: Annotations, scores: ClassScores | None) -> str | None:
+    """Return why features of items that were weighed are left unread by default, in words; ``None`` for others.
+
+    Args:
+        data: the annotations.
+        scores: class scores of their items, where they were learned.
+    """
+    from crowdppl.model.class_scores import LEAST
 
     if data.kind == "ordinal" or data.sequence is not None or data.P or not reads_by_default(data):
         return None
-    if data.A > MANY_EACH * data.N:
-        return f"with {data.A / data.N:.0f} annotations an item, a classifier that learns from them adds little but their errors"
-    if learned(data).errors < LEAST:
+    if scores is None:
+        return None
+    if scores.errors < LEAST:
         return "the features of items tell votes apart no better than chance would"
+    if scores.added < LEAST_ADDED:
+        return (
+            f"features add {scores.added:.1%} to what the other labels of an item say of a label, so that a classifier adds "
+            f"little but the errors of the crowd"
+        )
     return None
 
 
-def _with_features(data: Annotations, usual: str, note: str | None) -> tuple[AnnotationModel, str | None]:
-    """Return the model that reads features in place of the usual one, or the usual one where they add nothing, and the note.
+class Choice(NamedTuple):
+    """The model of a fit that names none.
+
+    Attributes:
+        model: the model.
+        note: why, where it is not the usual one, or where labels look like grades; otherwise ``None``.
+        scores: what features of items say of their classes, where the choice depends on it.
+    """
+
+    model: AnnotationModel
+    note: str | None = None
+    scores: ClassScores | None = None
+
+
+def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
+    """Choose the model that reads features in place of the usual one, or the usual one where they add nothing.
 
     It is the same where errors are independent: on public sets it had a lower log loss than Raykar's model and Dawid and Skene's.
     """
     from crowdppl.model.class_scores import learned
 
-    reason = why_unread(data)
+    scores = learned(data)
+    reason = why_unread(data, scores)
     if reason is not None:
         name, why = usual, f"{reason}; model={FEATURES!r} reads them all the same"
     else:
         name = FEATURES
         why = (
-            f"the features of items predict the votes on items left out, {learned(data).errors:.0f} standard errors better than "
+            f"the features of items predict the votes on items left out, {scores.errors:.0f} standard errors better than "
             f"the class shares do; model={usual!r} leaves them unread"
         )
     sentence = f"{name} was fitted: {why}"
-    return named_model(name), sentence if note is None else f"{note}. {sentence}"
+    return Choice(named_model(name), sentence if note is None else f"{note}. {sentence}", scores)
 
 
-def default_model(data: Annotations, *, independent: bool = False) -> tuple[AnnotationModel, str | None]:
-    """Return the model of a fit that names none, and a note where it is not the usual one, or where labels look like grades.
+def default_model(data: Annotations, *, independent: bool = False) -> Choice:
+    """Choose the model of a fit that names none, with a note where it is not the usual one, or where labels look like grades.
 
     The data are too large for the usual one, or cannot tell workers apart.
 
@@ -168,29 +194,31 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
     from crowdppl.data.worker_evidence import why_not_apart
 
     if data.kind == "ordinal":
-        return named_model(GRADES), None
+        return Choice(named_model(GRADES))
     if data.sequence is not None:
-        return named_model(TOKENS if data.set_labels is None else SETS), None
+        return Choice(named_model(TOKENS if data.set_labels is None else SETS))
     if data.P:
-        return named_model(COVARIATES), None
+        return Choice(named_model(COVARIATES))
     note = question(data)
     reason = why_not_apart(data)
     if reason is not None:
-        return named_model(ALIKE), (
-            f"{ALIKE} was fitted, in which all workers are alike: {reason}; model={DEFAULT!r} rates workers all the same"
+        return Choice(
+            named_model(ALIKE),
+            f"{ALIKE} was fitted, in which all workers are alike: {reason}; model={DEFAULT!r} rates workers all the same",
         )
     if independent:
         if reads_by_default(data):
             return _with_features(data, LARGE, note)
-        return named_model(LARGE), note or (
+        independence = (
             f"{LARGE} was fitted: where annotations of one item are independent, no item leads workers astray, which {DEFAULT} "
             f"is about; model={DEFAULT!r} fits it all the same"
         )
+        return Choice(named_model(LARGE), note or independence)
     usual = named_model(DEFAULT)
     if operations(usual, data) <= MOST_OPERATIONS:
-        return _with_features(data, DEFAULT, note) if reads_by_default(data) else (usual, note)
+        return _with_features(data, DEFAULT, note) if reads_by_default(data) else Choice(usual, note)
     note = (
         f"{LARGE} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "
         f"model={DEFAULT!r} fits it all the same"
     )
-    return named_model(LARGE), note
+    return Choice(named_model(LARGE), note)

@@ -318,9 +318,10 @@ def _mean_sd(value: Array, weight: Array) -> tuple[float, float]:
 def factors(rho: Tensor, data: Annotations) -> Tensor:
     """Return ``1 + (n_i - 1) rho`` for ``rho (...,)``: ``(..., N)``; 1 for items with one annotation or none.
 
-    The annotations of an item with a weight count by it.
+    The annotations of an item with a weight count by it. Class scores count as one more: the classifier has learned from the same
+    workers, and repeats the errors that they share (docs/benchmarks/features-coverage.md).
     """
-    more = (data.weighted_per_item - 1).clamp(min=0).to(rho.dtype)  # (N,)
+    more = (data.sources_per_item - 1).clamp(min=0).to(rho.dtype)  # (N,)
     return 1 + more * rho.unsqueeze(-1)
 
 

@@ -17,7 +17,7 @@ from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.truths import Truth
 from crowdppl.errors import OptionError
 from crowdppl.inference import distributed
-from crowdppl.inference.catalogue import default_model, is_numeric, named_model
+from crowdppl.inference.catalogue import Choice, default_model, is_numeric, named_model
 from crowdppl.inference.checkpoint import EVERY
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.numeric.fit import fit_numbers
@@ -128,7 +128,8 @@ def fit(
             every=every,
         )
     data, aside, sentences = without_copies(data, copies)
-    chosen, note = default_model(data, independent=independent) if model is None else (named_model(model), None)
+    choice = default_model(data, independent=independent) if model is None else Choice(named_model(model))
+    chosen = choice.model
     if data.kind is None and provides(chosen, "reading"):
         data = graded(data, "the annotations")
     work = Work(
@@ -137,10 +138,11 @@ def fit(
         effect_of(chosen, data, independent, rho),
         int(seed),
         default=model is None,
-        note=note,
+        note=choice.note,
         copies=copies,
         aside=aside,
         warnings=tuple(sentences),
+        scores=choice.scores,
     )
     return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint, every=every)
 

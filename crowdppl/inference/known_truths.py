@@ -71,7 +71,7 @@ def informed(
     if effect.fixed or not len(known):
         return effect
     logs = class_log_probabilities(model, data, known, flat, fixed, sites)
-    truth, annotations = data.truth[known], data.weighted_per_item[known]
+    truth, annotations = data.truth[known], data.sources_per_item[known]
     often = None if data.multiplicity is None else data.multiplicity[known]
     shift = None
     # Where classes are read off the place of an item, known true labels move the places.

@@ -51,7 +51,7 @@ def warnings_of(work: Work, fit: Fitted, options: Mapping[str, Any]) -> list[str
         warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     reads = reads_features(work.model, data)
     # Where the default leaves features unread, its note says so.
-    weighed = {"features": True} if work.default and why_unread(data) is not None else {}
+    weighed = {"features": True} if work.default and why_unread(data, work.scores) is not None else {}
     return warnings + _unread(work.model, reads | weighed, data)
 
 

@@ -37,7 +37,6 @@ from crowdppl.inference.work import Fitted, Work
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind
-from crowdppl.model.class_scores import learned as learned_scores
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.posterior.posterior import Posterior
 
@@ -72,6 +71,7 @@ def fitted(
             options = _checked_options(work.model, data, engine, options)
         isolation["threads"] = choose.threads(data, bound if engine in ("em", "gibbs") else None)
         limits.enter_context(limited_threads(isolation["threads"]))
+        data = bound.with_learned_scores(data, work.scores)
         arranged = bound.anchored(bound.expand(data))
         if engine != "em":
             arranged = learned(bound, arranged)
@@ -89,8 +89,8 @@ def fitted(
             "sets": set_probabilities(bound, data, draws, fit.effect, fit.probability),
         }
         fit.weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
-        if arranged.class_scores is not None:
-            fit.weights |= learned_scores(data).classifier.state()
+        if bound.classifier is not None:
+            fit.weights |= bound.classifier.state()
     seconds = time.perf_counter() - began
     if draws.kind == "posterior":
         assert fit.evaluated is not None

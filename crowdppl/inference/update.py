@@ -105,7 +105,7 @@ def update(
     fitted: AnnotationModel | None = chosen
     if model is None and info.get("default_model", False):
         as_before = "rho" not in options and info["rho"] is None
-        usual, _ = default_model(together, independent=options.get("independent", as_before))
+        usual = default_model(together, independent=options.get("independent", as_before)).model
         fitted, chosen = None, chosen if type(usual) is type(chosen) else usual
     widths = {name: info["counts"][name] for name in ("features", "worker_features") if info["counts"].get(name)}
     if data is None and widths and _reads_any(chosen, before, widths):

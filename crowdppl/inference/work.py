@@ -15,6 +15,7 @@ from crowdppl.inference.evaluate import EvaluatedDraws
 from crowdppl.inference.independence import Independence
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel
+from crowdppl.model.class_scores import ClassScores
 
 # Largest number of annotations that a fit reviews; the review costs a few passes.
 REVIEWED = 2_000_000
@@ -34,6 +35,7 @@ class Work:
         copies: what the caller asked to count of workers who give the same answers.
         aside: annotations of such workers that are not counted.
         warnings: a sentence for each group of such workers.
+        scores: what features say of the classes, where that was weighed for the choice of the model.
     """
 
     data: Annotations
@@ -45,6 +47,7 @@ class Work:
     copies: Literal["one", "all"] | None = "all"
     aside: Annotations | None = None
     warnings: tuple[str, ...] = ()
+    scores: ClassScores | None = None
 
 
 @dataclass

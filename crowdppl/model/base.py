@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
@@ -23,6 +23,9 @@ from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.coupling import Coupling
 from crowdppl.model.plates import Plates
+
+if TYPE_CHECKING:  # that module imports this one
+    from crowdppl.model.class_scores import ClassScores
 
 Parameters = dict[str, Any]  # site name -> Tensor, and what prior adds for truth and emission (networks as functions)
 
@@ -135,6 +138,13 @@ class AnnotationModel(ABC):
         annotation has.
         """
         return data
+
+    def learn_class_scores(self, data: Annotations) -> ClassScores | None:
+        """Return class scores of the items, which a fit learns once, before its engine begins; ``None`` for a model without.
+
+        Their items then have ``data.class_scores``, and new items those of the classifier.
+        """
+        return None
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
         """Return further quantities to report with each draw, by name, with their axes in ``dims``.

@@ -14,6 +14,13 @@ combines (D. H. Wolpert 1992, Neural Networks 5, 241-259)::
 The last line is exact (D. M. Allen 1974, Technometrics 16, 125-127). The penalty ``r`` has the least squared error of
 these leave-one-out predictions. Features without information predict no better than the mean votes of the other items do. Unless
 the error is smaller than that of the mean by ``LEAST`` standard errors, the scores are 0.
+
+What scores add to the labels is measured on each label given the others of its item. With ``s_i`` the vote shares that features
+predict, and ``m`` and ``c`` the numbers of labels that these and the class shares ``p`` count for, at the highest likelihood::
+
+    p(label_n | others of its item) = (others with that label + m s_il + c p_l) / (others + m + c)
+
+With few labels an item ``m`` is worth much beside them; with many the others tell all, and scores repeat what they say.
 """
 
 from __future__ import annotations
@@ -21,7 +28,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -35,6 +41,10 @@ from crowdppl.model.weighted_votes import weighted_votes
 PENALTIES = tuple(10 ** (n / 3) for n in range(-9, 10))
 # Standard errors by which the squared error of scores must be smaller than that of the mean votes.
 LEAST = 2.0
+# Numbers of labels that scores, and class shares, may count for.
+COUNTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
+# Smallest probability of a label in its prediction by features.
+FLOOR = 1e-3
 # Multiplications above which scores are not learned by default: some seconds.
 MOST = 3e10
 # Name under which a result stores the classifier.
@@ -91,14 +101,13 @@ class ClassScores(NamedTuple):
         scores: of the classes, ``(N, K)``; 0 where features have no information.
         classifier: learned from all items, for new ones.
         errors: standard errors by which their squared error is smaller than that of the mean votes.
+        added: what scores add to the other labels of an item, as a share of all that both say of a label beyond the class shares.
     """
 
     scores: Tensor
     classifier: Classifier
     errors: float
-
-
-_LEARNED: WeakKeyDictionary[Annotations, ClassScores] = WeakKeyDictionary()
+    added: float
 
 
 def cost(data: Annotations) -> float:
@@ -109,14 +118,9 @@ def cost(data: Annotations) -> float:
 def learned(data: Annotations) -> ClassScores:
     """Return the scores of the items of annotations with features; of items without labels, the classifier's.
 
-    They are learned once for the same object.
+    Raises:
+        ModelError: for annotations without features.
     """
-    if data not in _LEARNED:
-        _LEARNED[data] = _learn(data)
-    return _LEARNED[data]
-
-
-def _learn(data: Annotations) -> ClassScores:
     features = data.features
     if features is None:
         raise ModelError("class scores are learned from features of items, and the data have none")
@@ -127,7 +131,7 @@ def _learn(data: Annotations) -> ClassScores:
         if N < 3:
             nothing = Standardise(features.double())
             empty = Classifier(nothing.mean, nothing.scale, nothing.mean.new_zeros(data.D, data.K))
-            return ClassScores(torch.zeros_like(votes).to(data.dtype), empty, 0.0)
+            return ClassScores(torch.zeros_like(votes).to(data.dtype), empty, 0.0, 0.0)
         standard = Standardise(x)
         x, y = standard(x), y - y.mean(0)
         values, rotated, back = _principal(x)
@@ -149,7 +153,30 @@ def _learn(data: Annotations) -> ClassScores:
         classifier = Classifier(standard.mean, standard.scale, weights)
         out = classifier.scores(features.double())
         out[some] = scores
-        return ClassScores(out.to(data.dtype), classifier, errors)
+        return ClassScores(out.to(data.dtype), classifier, errors, _added(data, out))
+
+
+def _added(data: Annotations, scores: Tensor) -> float:
+    """Return what scores ``(N, K)`` add to the other labels of an item, as a share of all that both say of a label."""
+    item, label = data.item, data.label
+    if not data.A:
+        return 0.0
+    counts = torch.bincount(item * data.K + label, minlength=data.N * data.K).double()
+    shares = counts.view(data.N, data.K).sum(0) / data.A  # (K,)
+    predicted = (shares + scores).clamp(min=FLOOR)
+    predicted = predicted / predicted.sum(-1, keepdim=True)
+    same = counts[item * data.K + label] - 1  # (A,)
+    others = data.annotations_per_item.double()[item] - 1
+    by_features, by_share = predicted[item, label], shares[label]
+
+    def loss(scores_for: float, shares_for: float) -> float:
+        p = (same + scores_for * by_features + shares_for * by_share) / (others + scores_for + shares_for)
+        return -float(p.log().mean())
+
+    nothing = -float(by_share.log().mean())
+    alone = min(nothing, *(loss(0.0, c) for c in COUNTS[1:]))
+    both = min(alone, *(loss(m, c) for m in COUNTS[1:] for c in COUNTS[1:]))
+    return (alone - both) / (nothing - both) if both < nothing else 0.0
 
 
 def _principal(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

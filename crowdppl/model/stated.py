@@ -20,7 +20,7 @@ from crowdppl.isolation import floating, streams_kept
 from crowdppl.kernels.ops import sum_by, times_log
 from crowdppl.model import base, other_rates
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.class_scores import Classifier
+from crowdppl.model.class_scores import Classifier, ClassScores
 from crowdppl.model.conjugacy import Conjugacy
 from crowdppl.model.networks import Networks
 from crowdppl.model.other_rates import OtherRates
@@ -46,7 +46,7 @@ class StatedModel:
         model: the same.
         networks: of this fit; ``None`` where the model has none.
         others: the rates of labels that are never a true label; ``None`` without such labels.
-        classifier: of features, from an earlier fit, which gives items their class scores; ``None`` for none.
+        classifier: of features, from this fit or an earlier one, which gives new items their class scores; ``None`` for none.
     """
 
     def __init__(self, model: AnnotationModel, data: Annotations):
@@ -108,8 +108,22 @@ class StatedModel:
         """Return ``log p(truth_i = s)``, ``(..., S)`` or ``(..., N, S)``."""
         return self.model.log_truth(parameters, self._with_class_scores(data))
 
+    def with_learned_scores(self, data: Annotations, scores: ClassScores | None = None) -> Annotations:
+        """Return the data of a fit with class scores, where the model reads any, and keep their classifier.
+
+        Args:
+            data: the annotations.
+            scores: where they have been learned.
+        """
+        if self.provides("learn_class_scores") and scores is None:
+            scores = self.model.learn_class_scores(data)
+        if scores is None or not self.provides("learn_class_scores"):
+            return data
+        self.classifier = scores.classifier
+        return dataclasses.replace(data, class_scores=scores.scores.to(data.device))
+
     def _with_class_scores(self, data: Annotations) -> Annotations:
-        """Return the data with the scores of the classifier of an earlier fit, if there is one."""
+        """Return the data with the scores of the classifier, if there is one."""
         if self.classifier is None or data.class_scores is not None or data.features is None:
             return data
         return dataclasses.replace(data, class_scores=self.classifier.scores(data.features))

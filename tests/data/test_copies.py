@@ -55,6 +55,23 @@ def test_honest_workers_are_not_named(options):
     assert not any(groups(crowd(seed, copies=0, honest=8, **options)) for seed in range(30))
 
 
+def test_a_third_account_joins_by_the_answers_of_the_group():
+    """Four accounts of thirty, 85% of the answers copied, 200 items: no pair of some of them is clear enough by itself."""
+    expected = [(26, 27, 28, 29)]
+    named = [groups(crowd(seed, items=200, share=0.85, copies=4, honest=26)) == expected for seed in range(20)]
+    assert sum(named) >= 16  # a power of .95 fails with probability .003
+
+
+def test_workers_with_a_strict_criterion_are_not_named():
+    """Two of eight raters whose threshold is higher than everybody else's, as on items of which the others say the same."""
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        place = rng.normal(size=300)
+        said = [place + 0.6 * rng.normal(size=300) > (1.0 if j < 2 else -0.5) for j in range(8)]
+        item, worker = np.tile(np.arange(300), 8), np.repeat(np.arange(8), 300)
+        assert not groups(Annotations.from_arrays(item, worker, np.concatenate(said).astype(int), labels=range(2)))
+
+
 def test_experts_among_workers_who_guess_are_not_named():
     """The others do not agree: nothing tells accuracy from copying."""
     for seed in range(30):

@@ -14,6 +14,7 @@ from crowdppl.inference.run import ENGINES
 from crowdppl.models import DawidSkene
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "coverage.md"
+FEATURES_PAGE = PAGE.with_name("features-coverage.md")
 
 
 def test_figures_are_those_of_the_page():
@@ -22,6 +23,10 @@ def test_figures_are_those_of_the_page():
         for line in PAGE.read_text().splitlines()
         if line.startswith("|")
     ][2:]
+    with_features = [
+        line for line in FEATURES_PAGE.read_text().splitlines() if line.startswith("| features-and-effects |")
+    ]
+    rows += [[cell.strip() for cell in line.strip("|").split("|")] for line in with_features]
     rows_by_case = {tuple(row[:3]): row[3:] for row in rows}
     figures_by_case = {
         (m, e, kind): one

@@ -207,6 +207,38 @@ def test_it_is_item_effects_where_scores_are_zero():
     np.testing.assert_allclose(both.probability(), plain.probability(), atol=0.02)
 
 
+def test_class_scores_count_as_one_more_source():
+    """Probabilities are those of the published fit, tempered by ``1 + n rho``; scores of 0 are no source."""
+    data, _ = crowd(items=60, strength=3.0)
+    rho = 0.4
+    fits = [quiet_fit(data, FEATURES, seed=0, num_samples=2, **one) for one in ({"rho": rho, "independent": False}, {})]
+    tempered, published = (fit.probability() for fit in fits)
+    expected = published ** (1 / (1 + data.annotations_per_item.numpy() * rho))[:, None]
+    np.testing.assert_allclose(tempered, expected / expected.sum(1, keepdims=True), atol=1e-4)
+    silent = replace(data, class_scores=torch.zeros(data.N, data.K))
+    assert torch.equal(silent.sources_per_item, silent.weighted_per_item)
+    assert torch.equal(scored(data).sources_per_item, data.weighted_per_item + 1)
+
+
+@pytest.mark.parametrize("model", [None, FEATURES])
+def test_scores_are_learned_once_in_a_fit(model, monkeypatch):
+    """The fit holds them; a second fit of the same data learns them again."""
+    data, _ = crowd(strength=3.0)
+    count = []
+
+    def counted(data):
+        count.append(data)
+        return learned(data)
+
+    for place in ("crowdppl.model.class_scores.learned", "crowdppl.models.features_and_effects.learned"):
+        monkeypatch.setattr(place, counted)
+    for n in (1, 2):
+        posterior = quiet_fit(data, model, method="em", seed=0, num_samples=20)
+        assert posterior.info["model"] == FEATURES
+        posterior.workers()
+        assert len(count) == n
+
+
 def test_it_needs_features():
     with pytest.raises(DataError, match="reads item features and the data have none"):
         quiet_fit(tiny(features=False), FEATURES)
@@ -248,9 +280,9 @@ def test_features_are_left_unread_where_items_have_many_labels():
     assert model_name(default_model(data)[0]) == FEATURES
     often = torch.arange(data.A).repeat(5).sort().values
     many = replace(data, item=data.item[often], worker=data.worker[often], label=data.label[often])
-    model, note = default_model(many)
+    model, note, _ = default_model(many)
     assert model_name(model) == "item-effects"
-    assert "with 15 annotations an item" in note
+    assert "to what the other labels of an item say of a label" in note
 
 
 def test_large_data_are_fitted_without_features(monkeypatch):

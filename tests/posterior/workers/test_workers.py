@@ -467,6 +467,25 @@ def test_gold_accuracy():
     pd.testing.assert_frame_equal(again, table)
 
 
+def test_gold_accuracy_by_class():
+    """Sums over classes are the numbers of all items; a class without known items has no row."""
+    frame, truth = crowd_with_characters(items=60, each=20)
+    posterior = fitted(frame, num_samples=5)
+    known = truth[truth == truth.iloc[0]].head(8)
+    known = pd.concat([known, truth[truth != truth.iloc[0]].head(2)])
+    table = workers.gold_accuracy(posterior, known, by_class=True)
+    whole = workers.gold_accuracy(posterior, known).set_index("worker")
+    assert set(table["class"]) == set(known)
+    sums = table.groupby("worker")[["annotations", "correct"]].sum().loc[whole.index]
+    pd.testing.assert_frame_equal(sums, whole[["annotations", "correct"]])
+    one = known.iloc[-1]
+    mine = frame[(frame["worker"] == "honest 5") & frame["task"].isin(known.index[known == one])]
+    row = table[(table["worker"] == "honest 5") & (table["class"] == one)].iloc[0]
+    assert row["annotations"] == len(mine)
+    assert row["correct"] == (mine["label"] == one).sum()
+    assert (table["low"] < table["high"]).all()
+
+
 def test_the_table_does_not_depend_on_blocks_and_threads(monkeypatch):
     """Bit for bit in threads, and but for rounding with one worker in each block."""
     from crowdppl.isolation import pool
