@@ -173,7 +173,7 @@ class SequentialWorkers(AnnotationModel):
         return {
             "start": positive(sample_dirichlet(a + counted[0].squeeze(-2))),
             "transition": positive(sample_dirichlet(a + counted[1])),
-            "emission": positive(sample_dirichlet(B + _emitted(one_hot(truth, data), data))),
+            "emission": positive(sample_dirichlet(B + _counted(truth, data))),
         }
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
@@ -189,6 +189,16 @@ class SequentialWorkers(AnnotationModel):
 def _emitted(responsibility: Tensor, data: Annotations) -> Tensor:
     """Return the expected number of each worker's labels, by the one before and the class: ``(..., J, K+1, K, K)``."""
     return data.counts_after.expected(responsibility).unflatten(-3, (data.J, data.K + 1))
+
+
+def _counted(truth: Tensor, data: Annotations) -> Tensor:
+    """Return the same of classes ``(C, N)`` that are drawn."""
+    if data.weight is not None or data.device.type != "cpu" or data.counts_after.dense:
+        return _emitted(one_hot(truth, data), data)
+    K, rows = data.K, data.J * (data.K + 1)
+    own = (data.worker * (K + 1) + data.label_before) * K**2 + data.label
+    counts = [torch.bincount(own + row[data.item] * K, minlength=rows * K**2) for row in truth]
+    return torch.stack(counts).view(len(truth), data.J, K + 1, K, K).to(data.dtype)
 
 
 def _said(data: Annotations) -> Tensor:

@@ -112,6 +112,8 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             _read(chosen.readings, model, data, flat, rho, averaged, lift, total, out, derived)
         items = chosen.items
         labels = None if rho is None or items is None else choose.label_counts(data, items)
+        if labels is not None and chosen.readings is None and data.weight is None and data.others is None:
+            out.correct = torch.empty(total, data.J, dtype=torch.int32)
         each = items.each(flat, draws.fixed, total) if items is not None and chosen.readings is None else ()
         for part, parameters, joint, log_prior in each:
             assert items is not None
@@ -130,8 +132,10 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             _set_mixing(out.mixing, part, confusion, prevalence)
             out.confusion[part], out.prevalence[part] = confusion, prevalence
             if labels is not None:
-                pair = _quality(out.truth[part], data, labels)
+                pair, correct = _quality(out.truth[part], data, labels)
                 out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
+                if out.correct is not None:
+                    out.correct[part] = correct
             # As large as the items: freed before those of the next draw, or of the point, are allocated.
             del joint, weighing
             _derive(model, data, parameters, part, total, out, derived)
@@ -298,10 +302,17 @@ def _impossible(model: BoundModel) -> str:
     )
 
 
-def _quality(truth: Tensor, data: Annotations, count: LabelCounts) -> tuple[Tensor, Tensor]:
-    """Draw confusion matrices ``(..., J, K, K)`` and prevalences ``(..., K)`` given true labels ``(..., N)``."""
-    confusion, prevalence = quality(truth.reshape(-1, data.N), data, count)
-    return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
+def _quality(truth: Tensor, data: Annotations, count: LabelCounts) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """Draw confusion matrices ``(..., J, K, K)`` and prevalences ``(..., K)`` given true labels ``(..., N)``.
+
+    Also return how many labels of each worker agree with these, ``(..., J)``.
+    """
+    classes, counts = count(truth.reshape(-1, data.N))
+    confusion, prevalence = quality(truth.reshape(-1, data.N), data, lambda _: (classes, counts))
+    correct = counts.diagonal(dim1=-2, dim2=-1).sum(-1).cpu()
+    if truth.dim() > 1:
+        return (confusion, prevalence), correct
+    return (confusion[0], prevalence[0]), correct[0]
 
 
 def item_log_likelihood(model: BoundModel, parameters: Parameters, data: Annotations) -> Tensor:

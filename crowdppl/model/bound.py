@@ -348,15 +348,23 @@ class BoundModel:
         """Return ``L[i, s]``, ``(..., N, S)``, with what known truths say: minus infinity where one excludes a state."""
         return self._joint(self.log_likelihoods(parameters, data), parameters, data)
 
-    def draw_states(self, parameters: Parameters, data: Annotations, factor: Tensor | None = None) -> Tensor:
+    def draw_states(
+        self, parameters: Parameters, data: Annotations, factor: Tensor | None = None, draws: int | None = None
+    ) -> Tensor:
         """Draw the states of all items of a model with a coupling together, ``(..., N)``.
 
-        Where there are design effects ``factor (..., N)``, the log-likelihood of an item is divided by its own.
+        Args:
+            parameters: by site.
+            data: the annotations.
+            factor: design effects ``(..., N)``: the log-likelihood of an item is divided by its own.
+            draws: how often to draw with the same parameters, of one set: ``(draws, N)``.
         """
         likelihoods = self.log_likelihoods(parameters, data)
         likelihoods = likelihoods if factor is None else likelihoods / factor.unsqueeze(-1)
-        coupling = self.model.coupling(parameters, data)
-        return coupling.draw_states(self._clamped(likelihoods, parameters, data), data)
+        likelihoods = self._clamped(likelihoods, parameters, data)
+        if draws is not None:
+            likelihoods = likelihoods.expand(draws, *likelihoods.shape)
+        return self.model.coupling(parameters, data).draw_states(likelihoods, data)
 
     def _clamped(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         clamp = self.clamp(parameters, data)

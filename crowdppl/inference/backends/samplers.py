@@ -28,6 +28,7 @@ from crowdppl.inference.sampling import GumbelMaxSampler, sample_repeatedly, sam
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, one_hot
+from crowdppl.model.chains import TOGETHER
 from crowdppl.model.program import dispersed, prior_draws, together
 
 # Steps of a chain's first parameters while its truths are held, where steps depend on the parameters before.
@@ -308,9 +309,13 @@ class CoupledSampler(TorchSampler):
         group.parameters = model.gibbs_step(model.draw_states(group.parameters, data), group.parameters, data)
 
     def from_point(self, point: Parameters, count: int) -> Parameters:
-        """Draw parameters by a sweep from a point, one draw at a time."""
-        here = _leading(point)
-        parts = [self.model.gibbs_step(self.model.draw_states(here, self.data), here, self.data) for _ in range(count)]
+        """Draw parameters by a sweep from a point: the states of some draws at a time, which share a forward pass."""
+        parts, step = [], max(TOGETHER, chunk(self.data, count))
+        for start in range(0, count, step):
+            size = min(step, count - start)
+            here = {name: value.expand(size, *value.shape) for name, value in point.items()}
+            truth = self.model.draw_states(point, self.data, draws=size)
+            parts.append(self.model.gibbs_step(truth, here, self.data))
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
 
 
