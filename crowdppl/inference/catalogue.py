@@ -155,6 +155,23 @@ def _with_features(data: Annotations, usual: str, note: str | None) -> tuple[Ann
     return named_model(name), sentence if note is None else f"{note}. {sentence}"
 
 
+def _of_tokens(data: Annotations) -> str | None:
+    """Return what the features of tokens say, in words, where there are any."""
+    from crowdppl.model.class_scores import LEAST, learned
+
+    if data.set_labels is not None or data.features is None or not data.A:
+        return None
+    errors = learned(data).errors
+    if errors < LEAST:
+        return (
+            "the features of tokens tell votes on other sequences apart no better than chance would, and are left out"
+        )
+    return (
+        f"the features of tokens predict the votes on sequences left out, {errors:.0f} standard errors better than the class "
+        f"shares do, and are one more observation of the true label"
+    )
+
+
 def default_model(data: Annotations, *, independent: bool = False) -> tuple[AnnotationModel, str | None]:
     """Return the model of a fit that names none, and a note where it is not the usual one, or where labels look like grades.
 
@@ -170,7 +187,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
     if data.kind == "ordinal":
         return named_model(GRADES), None
     if data.sequence is not None:
-        return named_model(TOKENS if data.set_labels is None else SETS), None
+        return named_model(TOKENS if data.set_labels is None else SETS), _of_tokens(data)
     if data.P:
         return named_model(COVARIATES), None
     note = question(data)

@@ -315,7 +315,7 @@ def fitted(
         as_published = published if evaluated is None else evaluated.published
         decoded = probability if as_published is None else as_published
         parts = {
-            "spans": spans(bound, data, draws, effect, decoded),
+            "spans": spans(bound, arranged, draws, effect, decoded),
             "sets": set_probabilities(bound, data, draws, effect, probability),
         }
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)

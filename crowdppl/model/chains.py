@@ -33,10 +33,16 @@ class Chain(NamedTuple):
     Attributes:
         start: of the first state, ``(..., S)``.
         moves: of the next state given the one before, ``(..., S, S)`` = (before, after); minus infinity where it cannot follow.
+        observed: log-likelihoods of what is known of each item besides its labels, such as its features, ``(..., N, S)``.
     """
 
     start: Tensor
     moves: Tensor
+    observed: Tensor | None = None
+
+    def joined(self, log_likelihoods: Tensor) -> Tensor:
+        """Return log-likelihoods of labels ``(..., N, S)`` with those of what is observed besides."""
+        return log_likelihoods if self.observed is None else log_likelihoods + self.observed
 
     def smooth(self, log_likelihoods: Tensor, data: Annotations) -> SmoothedChains:
         """Return the posterior, see :func:`smooth`."""
@@ -75,6 +81,7 @@ def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed
         chain: with the same leading axes, or none.
         data: whose ``chain_starts`` say where chains begin.
     """
+    log_likelihoods = chain.joined(log_likelihoods)
     start, moves, lead = _leading(log_likelihoods, chain)
     if _compiled(log_likelihoods, start, moves):
         logs = log_likelihoods.contiguous()
@@ -98,6 +105,10 @@ def draw_states(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Ten
 
     Draws with the same parameters, whose leading axis is expanded from one, share a forward pass where it is compiled.
     """
+    if chain.observed is not None and chain.observed.dim() == 2 and _repeated(log_likelihoods):
+        log_likelihoods = chain.joined(log_likelihoods[0]).expand(log_likelihoods.shape)
+    else:
+        log_likelihoods = chain.joined(log_likelihoods)
     start, moves, lead = _leading(log_likelihoods, chain)
     N, S = log_likelihoods.shape[-2:]
     uniform = torch.rand(*lead, N, dtype=log_likelihoods.dtype, device=log_likelihoods.device)
@@ -106,7 +117,7 @@ def draw_states(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Ten
         from crowdppl.kernels import markov  # here: slow to import
 
         given = (log_likelihoods, start, moves)
-        if len(lead) == 1 and all(value.stride(0) == 0 for value in given):
+        if len(lead) == 1 and all(map(_repeated, given)):
             parts = [[value[0]] for value in given] + [[uniform], [path]]
         else:
             parts = [list(value.reshape(-1, *value.shape[len(lead) :])) for value in given]
@@ -194,11 +205,20 @@ def span_probabilities(
     """
     if len(spans) == 0:
         return log_likelihoods.new_zeros(0)
-    if _compiled(log_likelihoods, *chain):
+    log_likelihoods, chain = chain.joined(log_likelihoods), chain._replace(observed=None)
+    if _compiled(log_likelihoods, chain.start, chain.moves):
         from crowdppl.kernels import markov  # here: slow to import
 
         order = spans[:, 0].argsort(stable=True)
-        parts = (log_likelihoods, *chain, spans[order], first, within, log_likelihoods.new_empty(len(spans)))
+        parts = (
+            log_likelihoods,
+            chain.start,
+            chain.moves,
+            spans[order],
+            first,
+            within,
+            log_likelihoods.new_empty(len(spans)),
+        )
         arrays = [part.contiguous().numpy() for part in parts]
         markov.spanning()(data.chain_starts.numpy(), *arrays)
         out = torch.from_numpy(arrays[-1])
@@ -235,12 +255,16 @@ def span_probabilities(
 
 def marginals(chain: Chain, data: Annotations) -> Tensor:
     """Return the probability of the states of each item before any label is seen, ``(..., N, S)``."""
+    if chain.observed is not None:
+        return smooth(torch.zeros_like(chain.observed), chain, data).probability
     each, place = _by_place(chain, data)
     return each[..., place, :]
 
 
 def prevalence(chain: Chain, data: Annotations) -> Tensor:
     """Return the mean of :func:`marginals` over all items, ``(..., S)``."""
+    if chain.observed is not None:
+        return marginals(chain, data).mean(-2)
     each, place = _by_place(chain, data)
     share = torch.bincount(place, minlength=each.shape[-2]).to(each.dtype) / max(1, data.N)
     return (each * share.unsqueeze(-1)).sum(-2)
@@ -257,6 +281,11 @@ def _by_place(chain: Chain, data: Annotations) -> tuple[Tensor, Tensor]:
         now = (now.unsqueeze(-2) @ moves).squeeze(-2)
     place = torch.arange(data.N, device=first.device) - first[:-1].repeat_interleave(length)
     return torch.stack(each, -2), place
+
+
+def _repeated(values: Tensor) -> bool:
+    """Tell whether the leading axis is expanded from one."""
+    return values.stride(0) == 0
 
 
 def _leading(log_likelihoods: Tensor, chain: Chain) -> tuple[Tensor, Tensor, torch.Size]:

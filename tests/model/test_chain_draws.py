@@ -76,19 +76,19 @@ def test_draws_from_one_set_of_parameters_share_a_forward_pass_and_are_the_same_
 
 def test_items_with_the_same_annotations_have_the_same_likelihoods():
     data = in_sequences([30] * 20, labels=["a", "O"], workers=2, share=1.0)
-    found = alike(data)
-    assert found is not None
-    assert found.items.N < data.N / 2
+    distinct = alike(data)
+    assert distinct is not None
+    assert distinct.items.N < data.N / 2
     known = dataclasses.replace(data, truth=torch.arange(data.N) % 3 - 1)
     for given in (data, known):
-        found = alike(given)
+        distinct = alike(given)
         model = bind(SequentialWorkers(), given)
         with torch.random.fork_rng():
             torch.manual_seed(4)
             parameters = {name: value[0] for name, value in prior_draws(model, given, 1).items()}
-        ours, all_of_them = (model.log_likelihoods(parameters, some) for some in (found.items, given))
-        torch.testing.assert_close(ours[found.row], all_of_them, rtol=1e-12, atol=1e-12)
-        assert found.items.truth[found.row].equal(given.truth)
+        ours, all_of_them = (model.log_likelihoods(parameters, some) for some in (distinct.items, given))
+        torch.testing.assert_close(ours[distinct.row], all_of_them, rtol=1e-12, atol=1e-12)
+        assert distinct.items.truth[distinct.row].equal(given.truth)
 
 
 def test_items_that_mostly_differ_are_left_as_they_are():

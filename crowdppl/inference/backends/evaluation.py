@@ -208,6 +208,7 @@ class ChainEvaluation(TorchEvaluation):
             tempered = joint / factors(weighing.rho, self.distinct).unsqueeze(-1)
         if clamp is not None:
             joint, tempered = joint + clamp, tempered + clamp
+        joint, tempered = chain.joined(joint), chain.joined(tempered)  # items that differ: none stands for others
         row = None if self.alike is None else self.alike.row
         likelihood, truth = read_draws(joint, tempered, chain, self.arranged, row)
         items.likelihood.copy_(likelihood)
