@@ -112,6 +112,7 @@ METHODS = {
     "pooled": ("gibbs", "nuts", "svi", "em"),
     "worker-groups": ("gibbs", "em"),
     **dict.fromkeys(ITEM_EFFECTS, ("nuts", "svi", "em")),
+    "accuracy-regression": ("gibbs", "svi", "nuts"),
     "graded-facets": ("gibbs", "em"),
     "mace": ("gibbs", "nuts", "svi", "em"),
     "prototype-mixture": ("gibbs", "nuts", "svi", "em"),
