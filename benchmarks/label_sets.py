@@ -148,10 +148,10 @@ def with_known(data: Annotations, truth: pd.DataFrame) -> tuple[str, dict[str, A
         rows.append([what, *(f"{results[what][relation][key]:.3f}" for relation in RELATIONS for key in keys)])
     header = ["", *(f"{relation}: {what}" for relation in RELATIONS for what in ("AUC", "log loss", "accuracy"))]
     text = (
-        f"## Known true labels\n\nReported probabilities of CAUSES order sentences well, and are too far apart. How much labels of "
-        f"one sentence count, the design effect, is a distribution measured on sets of classes; there is no second public crowd with "
-        f"sets and experts to measure it on for sets. Known true labels of {KNOWN} sentences inform it; scores are those of the "
-        f"other sentences.\n\n{table(header, rows)}"
+        f"## Known true labels\n\nReported probabilities of CAUSES order sentences well, and are too far apart. How much the "
+        f"labels of one sentence count, the design effect, is a distribution measured on sets of classes; there is no second "
+        f"public crowd with sets and experts to measure it on for sets. Known true labels of {KNOWN} sentences inform it; scores "
+        f"are those of the other sentences.\n\n{table(header, rows)}"
     )
     return text, results
 
