@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from crowdppl import acquisition
 from crowdppl.arguments import Identifier, Level, PositiveInt, anything, checked, shown
-from crowdppl.criticism import Calibration, PredictiveCheck
+from crowdppl.criticism import Calibration, Perspectives, PredictiveCheck
 from crowdppl.criticism.predictive import NOTABLE
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.judges.panel_table import Panel
@@ -43,6 +43,7 @@ __all__ = [
     "load",
     "noise",
     "panel",
+    "perspectives",
     "predictive",
     "ranks",
     "redundancy",
@@ -529,6 +530,35 @@ def wright_map(
     ax.set_ylim(-0.7, base + height + 0.3)
     ax.text(edges[0], base + height, f"{len(grades):,} items", fontsize=8, va="top", color=GREY)
     ax.set_xlabel(f"grade of an item; mean grade that a rater gives\n{_intervals(posterior, level)}", fontsize=8)
+    return ax
+
+
+@checked
+def perspectives(result: Annotated[Perspectives, anything], *, most: PositiveInt = 20, ax: Axes | None = None) -> Axes:
+    """Draw what each group of raters says of the items that groups see most differently, with intervals.
+
+    Items are in the order of the mean grade, the highest at the top. How far groups differ in the mean over all items is
+    severity: items are chosen by what is left without it. The title says what places of groups gain over one place for all.
+    """
+    _require(result, Perspectives, "perspectives", "crowdppl.criticism.perspectives(...)")
+    item = result.grades.columns[0]
+    places = result.places
+    apart = places - places.mean()
+    chosen = (apart.max(axis=1) - apart.min(axis=1)).sort_values(ascending=False, kind="stable").index[:most]
+    order = places.loc[chosen].mean(axis=1).sort_values(kind="stable").index
+    ax = _axes(ax, (6, 1.5 + 0.25 * len(order)))
+    groups = places.columns.tolist()
+    for g, name in enumerate(groups):
+        part = result.grades[result.grades["group"] == name].set_index(item).loc[order]
+        y = np.arange(len(order)) + 0.5 * (g - (len(groups) - 1) / 2) / len(groups)
+        colour = plt.get_cmap("tab10")(g % 10)
+        ax.hlines(y, part["low"], part["high"], color=colour, alpha=0.4, lw=2)
+        ax.scatter(part["grade"], y, s=18, color=colour, label=_name(name), zorder=3)
+    _rows(ax, [_name(name) for name in order], f"item{_of(len(places), most)}")
+    gain, se = result.scores[["gain", "se"]].iloc[-1]
+    ax.set_title(f"places of groups gain {gain:+.4f} nats an annotation (standard error {se:.4f})", fontsize=8)
+    ax.set_xlabel(f"mean grade that a rater of the group gives, from 0 (intervals of {result.level:.0%})", fontsize=8)
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     return ax
 
 

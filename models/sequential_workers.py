@@ -13,6 +13,16 @@ Model, for the tokens ``t`` of a sequence::
     truth        z_1 ~ Categorical(pi),   z_t | z_{t-1} = k ~ Categorical(T_k)                       [paper: t]
     label        y_n | z = k, the worker's label before = c  ~  Categorical(E_jck)                   [paper: c, pi]
 
+Tokens may have features ``x_t``, such as the form of the word. A classifier of them, learned from the votes on other sequences
+(:mod:`crowdppl.model.class_scores`), says of each token which class gains most over the mean votes, and by how much. This code is
+one more observation of the truth, as the label of a worker is::
+
+    codes        F_k      (K, B)        ~ Dirichlet(1 + prior_codes * share of each code)
+    code         c_t | z_t = k          ~ Categorical(F_k)                              [paper: a classifier within the model]
+
+Codes are functions of the labels of other sequences and count as given; data are simulated without them. Where features predict
+the votes on other sequences no better than chance would, there are none.
+
 In BIO form a label ``I-X`` may follow ``B-X`` and ``I-X`` alone: the truth is known to have no other pair. A sequence of one
 token is an item of Dawid and Skene's model. The paper is variational; here EM takes the posterior mode, and Gibbs sampling draws
 all tokens of a sequence together.
@@ -21,7 +31,7 @@ all tokens of a sequence together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -35,11 +45,15 @@ from crowdppl.data.sequences import Tags
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.chains import Chain, SmoothedChains, marginals, smooth
+from crowdppl.model.class_scores import LEAST, ClassScores, codes, learned, number_of_codes
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior, confusion_prior
 from crowdppl.model.truths.classes import one_hot
+
+# Site of the codes of features, given the class of the token.
+CODES = "feature_emission"
 
 
 @final
@@ -52,21 +66,24 @@ class SequentialWorkers(AnnotationModel):
             Defaults to 4, or half the number of classes if that is more.
         prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
         prior_items: pseudo-tokens of every class, at the start and after each class.
+        prior_codes: pseudo-tokens of every class whose codes of features are as those of all tokens.
     """
 
     prior_correct: float | None = None
     prior_incorrect: float = 1.0
     prior_items: float = 0.0
+    prior_codes: float = 4.0
 
     dims: ClassVar = {
         "start": ("true_label",),
         "transition": ("true_label", "next_label"),
         "emission": ("worker", "previous_label", "true_label", "given_label"),
+        CODES: ("true_label", "feature_code"),
         "confusion": ("worker", "true_label", "given_label"),
     }
 
     def __post_init__(self) -> None:
-        names = ["prior_incorrect", "prior_items"] + ["prior_correct"] * (self.prior_correct is not None)
+        names = ["prior_incorrect", "prior_items", "prior_codes"] + ["prior_correct"] * (self.prior_correct is not None)
         require_pseudo_counts(self, *names)
 
     @property
@@ -103,16 +120,41 @@ class SequentialWorkers(AnnotationModel):
         transition = pyro.sample("transition", Dirichlet(a.expand(data.K, data.K)).to_event(1))
         with plates.worker:
             emission = pyro.sample("emission", Dirichlet(B.expand(data.K + 1, data.K, data.K)).to_event(2))
-        return {"start": start, "transition": transition, "emission": emission}
+        out = {"start": start, "transition": transition, "emission": emission}
+        if _has_codes(data):
+            out[CODES] = pyro.sample(CODES, Dirichlet(self._code_counts(data).expand(data.K, -1)).to_event(1))
+        return out
+
+    def expand(self, data: Annotations) -> Annotations:
+        """Return the data with class scores, where tokens have features that tell votes apart."""
+        scores = None if data.class_scores is not None else self.learn_class_scores(data)
+        return data if scores is None else replace(data, class_scores=scores.scores)
+
+    def learn_class_scores(self, data: Annotations) -> ClassScores | None:
+        """Return class scores of tokens with features; ``None`` where these tell votes apart no better than chance would."""
+        if not _has_codes(data) or data.features is None or not data.A:
+            return None
+        scores = learned(data)
+        return scores if scores.errors >= LEAST else None
+
+    def _code_counts(self, data: Annotations) -> Tensor:
+        """Return the Dirichlet concentration of codes, ``(B,)``."""
+        share = torch.zeros(number_of_codes(data.K), dtype=data.dtype, device=data.device)
+        if data.class_scores is not None:
+            share += codes(data.class_scores).bincount(minlength=len(share)) / max(1, data.N)
+        return 1 + self.prior_codes * share
 
     def coupling(self, parameters: Parameters, data: Annotations) -> Chain:
         """Return the chain: minus infinity where a label cannot follow another one."""
         tags = Tags.of(data.labels)
         start, moves = parameters["start"].log(), parameters["transition"].log()
+        observed = None
+        if data.class_scores is not None and CODES in parameters:
+            observed = parameters[CODES].log()[..., codes(data.class_scores)].mT  # (..., N, K)
         if tags is None or data.sequence is None:
-            return Chain(start, moves)
+            return Chain(start, moves, observed)
         first, allowed = (torch.from_numpy(mask).to(data.device) for mask in (tags.first, tags.allowed))
-        return Chain(torch.where(first, start, -torch.inf), torch.where(allowed, moves, -torch.inf))
+        return Chain(torch.where(first, start, -torch.inf), torch.where(allowed, moves, -torch.inf), observed)
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the distribution of each token's class before any label is seen, batch ``(N,)``."""
@@ -129,13 +171,16 @@ class SequentialWorkers(AnnotationModel):
         return data.counts_after.log_likelihoods(parameters["emission"].log().flatten(-4, -3))
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the log density of all three priors, ``(...)``."""
+        """Return the log density of all priors, ``(...)``."""
         a, B = self.concentrations(data)
-        return (
+        density = (
             dirichlet_log_density(a, parameters["start"])
             + dirichlet_log_density(a, parameters["transition"]).sum(-1)
             + dirichlet_log_density(B, parameters["emission"]).sum((-3, -2, -1))
         )
+        if CODES in parameters:
+            density = density + dirichlet_log_density(self._code_counts(data), parameters[CODES]).sum(-1)
+        return density
 
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return the mode given expected counts; the first transitions are those in the workers' own labels."""
@@ -153,11 +198,14 @@ class SequentialWorkers(AnnotationModel):
     ) -> Parameters:
         """Return the mode given the expected classes of tokens and of neighbours."""
         a, B = self.concentrations(data)
-        return {
+        out = {
             "start": dirichlet_mode(a - 1 + expected.starts),
             "transition": dirichlet_mode(a - 1 + expected.pairs),
             "emission": dirichlet_mode(B - 1 + _emitted(expected.probability, data)),
         }
+        if _has_codes(data):
+            out[CODES] = dirichlet_mode(self._code_counts(data) - 1 + _coded(expected.probability, data))
+        return out
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given the tokens' classes ``(C, N)``."""
@@ -170,11 +218,14 @@ class SequentialWorkers(AnnotationModel):
             torch.bincount(codes.flatten(), minlength=len(truth) * size).view(len(truth), -1, K).to(data.dtype)
             for codes, size in ((starts, K), (pairs, K**2))
         ]
-        return {
+        out = {
             "start": positive(sample_dirichlet(a + counted[0].squeeze(-2))),
             "transition": positive(sample_dirichlet(a + counted[1])),
-            "emission": positive(sample_dirichlet(B + _emitted(one_hot(truth, data), data))),
+            "emission": positive(sample_dirichlet(B + _counted(truth, data))),
         }
+        if _has_codes(data):
+            out[CODES] = positive(sample_dirichlet(self._code_counts(data) + _coded(one_hot(truth, data), data)))
+        return out
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
         """Return each worker's confusion matrix: the mean over the labels that the worker gave before tokens of a class.
@@ -189,6 +240,30 @@ class SequentialWorkers(AnnotationModel):
 def _emitted(responsibility: Tensor, data: Annotations) -> Tensor:
     """Return the expected number of each worker's labels, by the one before and the class: ``(..., J, K+1, K, K)``."""
     return data.counts_after.expected(responsibility).unflatten(-3, (data.J, data.K + 1))
+
+
+def _counted(truth: Tensor, data: Annotations) -> Tensor:
+    """Return the same of classes ``(C, N)`` that are drawn."""
+    if data.weight is not None or data.device.type != "cpu" or data.counts_after.dense:
+        return _emitted(one_hot(truth, data), data)
+    K, rows = data.K, data.J * (data.K + 1)
+    own = (data.worker * (K + 1) + data.label_before) * K**2 + data.label
+    counts = [torch.bincount(own + row[data.item] * K, minlength=rows * K**2) for row in truth]
+    return torch.stack(counts).view(len(truth), data.J, K + 1, K, K).to(data.dtype)
+
+
+def _has_codes(data: Annotations) -> bool:
+    """Tell whether tokens of sequences have features, or scores that follow from them."""
+    return data.class_scores is not None or (data.sequence is not None and data.features is not None)
+
+
+def _coded(responsibility: Tensor, data: Annotations) -> Tensor:
+    """Return the expected number of tokens by class and code, ``(..., K, B)``."""
+    size = number_of_codes(data.K)
+    out = responsibility.new_zeros(*responsibility.shape[:-2], size, data.K)
+    if data.class_scores is not None:
+        out.index_add_(-2, codes(data.class_scores), responsibility)
+    return out.mT
 
 
 def _said(data: Annotations) -> Tensor:

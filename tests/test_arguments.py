@@ -484,6 +484,9 @@ def calls(place):
         "plots.predictive": {"check": criticism.check(posterior(), draws=3)},
         "plots.workers_map": p,
         "plots.wright_map": {"posterior": posterior("graded-facets", "em")},
+        "plots.perspectives": {
+            "result": criticism.perspectives(data(), {"u": "a", "v": "a", "w": "b", "x": "b"}, splits=1)
+        },
         "plots.noise": None,
         "plots.groups": {"posterior": posterior("groups")},
         **{f"plots.{name}": {"result": judged_result()} for name in ("systems", "judges", "panel")},

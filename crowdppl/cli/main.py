@@ -20,6 +20,7 @@ from crowdppl.cli.commands import (
     masking,
     new_model,
     outputs,
+    perspectives,
     planning,
 )
 from crowdppl.cli.encoding import NAME
@@ -46,6 +47,7 @@ COMMANDS = {
     "demo": fitting.demo_command,
     "aggregate": aggregating.aggregate_command,
     "agreement": agreeing.agreement_command,
+    "perspectives": perspectives.perspectives_command,
     "masks": masking.masks_command,
     "formats": listings.formats_command,
     "datasets": listings.datasets_command,

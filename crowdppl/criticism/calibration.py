@@ -270,9 +270,13 @@ def _residual_rho(info: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _sources_per_item(posterior: Posterior) -> Array:
-    """Return the number of annotations of each item, ``(N,)``, one more where the fit had class scores that are not 0."""
+    """Return the number of annotations of each item, ``(N,)``, one more where the fit had class scores that are not 0.
+
+    Those of tokens are no part of what a design effect divides.
+    """
     weights = posterior.networks.get(f"{NAME}.weights")
-    return posterior.annotations_per_item() + int(weights is not None and bool((weights != 0).any()))
+    of_tokens = "sequence_index" in posterior.tree["constant_data"]
+    return posterior.annotations_per_item() + int(weights is not None and not of_tokens and bool((weights != 0).any()))
 
 
 def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:

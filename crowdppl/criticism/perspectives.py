@@ -81,6 +81,12 @@ class Perspectives:
     level: float
 
     @property
+    def places(self) -> pd.DataFrame:
+        """Mean grade that each group gives each item: a row for each item, a column for each group."""
+        item = self.grades.columns[0]
+        return self.grades.pivot_table(index=item, columns="group", values="grade", sort=False)
+
+    @property
     def differ(self) -> bool:
         """Whether places of groups predict annotations better than one place, by two standard errors or more."""
         gain, se = self.scores[["gain", "se"]].iloc[2]

@@ -324,10 +324,13 @@ class AnnotationFields:
     def sources_per_item(self) -> Tensor:
         """Number of sources of each item's class whose errors are correlated, ``(N,)``.
 
-        The annotations, and class scores that say something: they are learned from votes of the same workers.
+        The annotations, and class scores that say something: they are learned from votes of the same workers. Those of tokens
+        are an observation whose rates are learned, and no part of what a design effect divides.
         """
         count = self.weighted_per_item
-        return count if self.class_scores is None else count + (self.class_scores != 0).any(-1).to(count.dtype)
+        if self.class_scores is None or self.sequence is not None:
+            return count
+        return count + (self.class_scores != 0).any(-1).to(count.dtype)
 
     def majority(self) -> Tensor:
         """Return vote shares per class, ``(N, K)``: uniform for items without annotations, one-hot for known truths."""

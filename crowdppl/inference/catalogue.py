@@ -181,6 +181,26 @@ def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
     return Choice(named_model(name), sentence if note is None else f"{note}. {sentence}", scores)
 
 
+def _with_token_features(data: Annotations) -> Choice:
+    """Choose the model of sequences, with a note on what the features of tokens say, where there are any."""
+    from crowdppl.model.class_scores import LEAST, learned
+
+    model = named_model(TOKENS)
+    if data.features is None or not data.A:
+        return Choice(model)
+    scores = learned(data)
+    if scores.errors < LEAST:
+        return Choice(
+            model,
+            "the features of tokens tell votes on other sequences apart no better than chance would, and are left out",
+        )
+    note = (
+        f"the features of tokens predict the votes on sequences left out, {scores.errors:.0f} standard errors better than the "
+        f"class shares do, and are one more observation of the true label"
+    )
+    return Choice(model, note, scores)
+
+
 def default_model(data: Annotations, *, independent: bool = False) -> Choice:
     """Choose the model of a fit that names none, with a note where it is not the usual one, or where labels look like grades.
 
@@ -196,7 +216,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
     if data.kind == "ordinal":
         return Choice(named_model(GRADES))
     if data.sequence is not None:
-        return Choice(named_model(TOKENS if data.set_labels is None else SETS))
+        return _with_token_features(data) if data.set_labels is None else Choice(named_model(SETS))
     if data.P:
         return Choice(named_model(COVARIATES))
     note = question(data)

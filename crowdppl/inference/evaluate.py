@@ -148,6 +148,8 @@ class _Run:
         # What is averaged over items is read off those of the arrangement, where these are the same.
         given = self.arranged if self.arranged.parent_item is None else data
         labels = None if self.rho is None else choose.label_counts(data, items)
+        if labels is not None and data.weight is None and data.others is None:
+            out.correct = torch.empty(self.total, data.J, dtype=torch.int32)
         for part, parameters, joint, log_prior in items.each(self.flat, fixed, self.total):
             weights = None if self.lift is None else self.lift[part]
             weighing = None if self.rho is None else Weighing(self.rho[part], weights)
@@ -164,8 +166,10 @@ class _Run:
             _set_mixing(out.mixing, part, confusion, prevalence)
             out.confusion[part], out.prevalence[part] = confusion, prevalence
             if labels is not None:
-                pair = _quality(out.truth[part], data, labels)
+                pair, correct = _quality(out.truth[part], data, labels)
                 out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
+                if out.correct is not None:
+                    out.correct[part] = correct
             # As large as the items: freed before those of the next draw, or of the point, are allocated.
             del joint, weighing
             self._derive(parameters, part)
@@ -308,10 +312,17 @@ def _impossible(model: BoundModel) -> str:
     )
 
 
-def _quality(truth: Tensor, data: Annotations, count: LabelCounts) -> tuple[Tensor, Tensor]:
-    """Draw confusion matrices ``(..., J, K, K)`` and prevalences ``(..., K)`` given true labels ``(..., N)``."""
-    confusion, prevalence = quality(truth.reshape(-1, data.N), data, count)
-    return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
+def _quality(truth: Tensor, data: Annotations, count: LabelCounts) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """Draw confusion matrices ``(..., J, K, K)`` and prevalences ``(..., K)`` given true labels ``(..., N)``.
+
+    Also return how many labels of each worker agree with these, ``(..., J)``.
+    """
+    classes, counts = count(truth.reshape(-1, data.N))
+    confusion, prevalence = quality(truth.reshape(-1, data.N), data, lambda _: (classes, counts))
+    correct = counts.diagonal(dim1=-2, dim2=-1).sum(-1).cpu()
+    if truth.dim() > 1:
+        return (confusion, prevalence), correct
+    return (confusion[0], prevalence[0]), correct[0]
 
 
 def item_log_likelihood(model: BoundModel, parameters: Parameters, data: Annotations) -> Tensor:

@@ -185,7 +185,8 @@ def class_log_probabilities(
 ) -> Tensor:
     """Return log-probabilities of the classes of some items given their labels alone, up to a constant: ``(S, n, K)``.
 
-    True labels of these items that are known are not used. Parameters are thinned to between ``LEAST`` and ``MOST`` draws.
+    Where items depend on each other, given the labels of their sequences or sets. True labels that are known are not used.
+    Parameters are thinned to between ``LEAST`` and ``MOST`` draws.
 
     Args:
         model: of the annotations.
@@ -195,6 +196,11 @@ def class_log_probabilities(
         fixed: sites without draws.
         sites: of the model's prior.
     """
+    place = torch.arange(len(index), device=index.device)
+    if model.truths.coupled and data.sequence is not None:
+        # Sequences and sets are whole, or the items around these would be missing.
+        whole = torch.isin(data.sequence, data.sequence[index]).nonzero().squeeze(-1)
+        index, place = whole, torch.searchsorted(whole, index)
     batch = data.batch(index)
     batch = replace(batch, truth=torch.full_like(batch.truth, -1))
     total = next((len(value) for value in flat.values()), 1)
@@ -205,7 +211,7 @@ def class_log_probabilities(
     values = {name: value[chosen.to(value.device)] for name, value in flat.items()}
     values = {name: value[:, index] if name in of_items else value for name, value in values.items()}
     logs = [
-        model.truths.log_by_class(one.joint, one.parameters, batch).reshape(-1, batch.N, batch.K)
+        model.truths.log_by_class(one.joint, one.parameters, batch).reshape(-1, batch.N, batch.K)[:, place]
         for one in TorchEvaluation(model, batch, batch).each(values, fixed, count)
     ]
     return torch.cat(logs)

@@ -287,6 +287,13 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
         raise DataError(
             "annotations of one are sets of labels, and of the other are not; read both with several='sets'"
         )
+    elif (
+        before.sequence is not None and more.sequence is None and set(more.items.tolist()) - set(before.items.tolist())
+    ):
+        raise DataError(
+            "the result is of tokens in sequences, and further annotations have none; read them with sequence=... and "
+            "position=..."
+        )
     named = [name for name in others if name in more.labels.tolist()]
     more = _respelled(more.with_other_labels(named) if named else more, before.labels)
     strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]

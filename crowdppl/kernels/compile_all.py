@@ -23,7 +23,7 @@ from numba.core.serialize import dumps
 
 from crowdppl.files.writing import atomic
 from crowdppl.isolation.cores import usable_cores
-from crowdppl.kernels import chains, em_steps, logit_rows_around, markov, passes, readings, votes
+from crowdppl.kernels import chains, em_steps, logit_rows_around, markov, markov_draws, passes, readings, votes
 from crowdppl.kernels.machine_code import FOLDER, SWITCH, TARGET, described, entry, identity, reduced, target
 
 # Numbers of states whose passes in float64 are compiled in advance: all narrow rows, and a few wide ones. The others take two
@@ -52,6 +52,7 @@ def _functions() -> dict[str, Callable[[], Any]]:
         for draw in (False, True):
             jobs[f"sweep of {states} states, {draw}"] = partial(passes.sweep, states, REAL, draw)
     jobs |= {make.__name__: make for make in (markov.smoothing, markov.drawing, markov.spanning)}
+    jobs["draws of sequences"] = markov_draws.reading
     return jobs | {"count": partial(passes.count, REAL), "accumulate": partial(passes.accumulate, REAL)}
 
 

@@ -20,8 +20,8 @@ from crowdppl.kernels.code_cache import borrowed, compiled, inner
 # First item of each sequence, and the end of the last; log-likelihoods; logs of start and transitions; log_likelihood and
 # probabilities, written; pairs and starts, added to.
 SMOOTH = "void(i8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1])"
-# The same up to the logs; uniform numbers; path, written.
-DRAW = "void(i8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], i8[::1])"
+# The same up to the logs; uniform numbers; paths, written.
+DRAW = "void(i8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], i8[:,::1])"
 # The same up to the logs; spans, by first item; whether a state begins a span of a type, and continues one; result, written.
 SPAN = "void(i8[::1], f8[:,::1], f8[::1], f8[:,::1], i8[:,::1], b1[:,::1], b1[:,::1], f8[::1])"
 
@@ -191,9 +191,9 @@ def smoothing() -> Any:
 
 @cache
 def drawing() -> Any:
-    """Return the compiled draw of a path of each sequence, filtered forward and drawn backward.
+    """Return the compiled draw of ``D`` paths of each sequence, filtered forward once and drawn backward.
 
-    Its arguments: as of :func:`smoothing` up to the logs; uniform numbers ``(N,)``; the ``path (N,)``, written.
+    Its arguments: as of :func:`smoothing` up to the logs; uniform numbers ``(D, N)``; the paths ``(D, N)``, written.
     """
 
     def run(first: Any, logs: Any, log_start: Any, log_moves: Any, uniform: Any, path: Any) -> None:
@@ -211,19 +211,20 @@ def drawing() -> Any:
                 for i in range(begin, stop):
                     for s in range(S):
                         alpha[i, s] = math.exp(alpha[i, s])
-            for i in range(stop - 1, begin - 1, -1):
-                total = 0.0
-                for s in range(S):
-                    weight[s] = alpha[i, s] if i == stop - 1 else alpha[i, s] * moves[s, path[i + 1]]
-                    total += weight[s]
-                left, chosen = uniform[i] * total, 0
-                for s in range(S):
-                    if weight[s] > 0.0:
-                        chosen = s
-                        left -= weight[s]
-                        if left < 0.0:
-                            break
-                path[i] = chosen
+            for d in range(path.shape[0]):
+                for i in range(stop - 1, begin - 1, -1):
+                    total = 0.0
+                    for s in range(S):
+                        weight[s] = alpha[i, s] if i == stop - 1 else alpha[i, s] * moves[s, path[d, i + 1]]
+                        total += weight[s]
+                    left, chosen = uniform[d, i] * total, 0
+                    for s in range(S):
+                        if weight[s] > 0.0:
+                            chosen = s
+                            left -= weight[s]
+                            if left < 0.0:
+                                break
+                    path[d, i] = chosen
 
     return compiled(run, DRAW, error_model="numpy")
 

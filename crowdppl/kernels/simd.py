@@ -125,6 +125,12 @@ def _total(typing: Any, row: Any) -> Any:
     return types.float64(row), generate
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def summed(typing: Any, row: Any, other: Any) -> Any:
+    """Return the sum of two rows with the same number of lanes."""
+    return row(row, other), lambda context, builder, signature, arguments: builder.fadd(*arguments)
+
+
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def _zeros(typing: Any, lanes: Any) -> Any:
     if not isinstance(lanes, types.IntegerLiteral):

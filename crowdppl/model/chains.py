@@ -21,6 +21,11 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import is_mapped
 
+# Draws whose states are read or drawn together.
+TOGETHER = 8
+# Likelihoods of so many numbers are gone through at a time: 4 MB.
+BLOCK = 2**19
+
 
 class Chain(NamedTuple):
     """Logs of the distribution of a chain.
@@ -28,10 +33,16 @@ class Chain(NamedTuple):
     Attributes:
         start: of the first state, ``(..., S)``.
         moves: of the next state given the one before, ``(..., S, S)`` = (before, after); minus infinity where it cannot follow.
+        observed: log-likelihoods of what is known of each item besides its labels, such as its features, ``(..., N, S)``.
     """
 
     start: Tensor
     moves: Tensor
+    observed: Tensor | None = None
+
+    def joined(self, log_likelihoods: Tensor) -> Tensor:
+        """Return log-likelihoods of labels ``(..., N, S)`` with those of what is observed besides."""
+        return log_likelihoods if self.observed is None else log_likelihoods + self.observed
 
     def smooth(self, log_likelihoods: Tensor, data: Annotations) -> SmoothedChains:
         """Return the posterior, see :func:`smooth`."""
@@ -70,6 +81,7 @@ def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed
         chain: with the same leading axes, or none.
         data: whose ``chain_starts`` say where chains begin.
     """
+    log_likelihoods = chain.joined(log_likelihoods)
     start, moves, lead = _leading(log_likelihoods, chain)
     if _compiled(log_likelihoods, start, moves):
         logs = log_likelihoods.contiguous()
@@ -89,18 +101,27 @@ def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed
 
 
 def draw_states(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Tensor:
-    """Draw the states of all chains from their posterior, ``(..., N)`` int64; arguments as of :func:`smooth`."""
+    """Draw the states of all chains from their posterior, ``(..., N)`` int64; arguments as of :func:`smooth`.
+
+    Draws with the same parameters, whose leading axis is expanded from one, share a forward pass where it is compiled.
+    """
+    if chain.observed is not None and chain.observed.dim() == 2 and _repeated(log_likelihoods):
+        log_likelihoods = chain.joined(log_likelihoods[0]).expand(log_likelihoods.shape)
+    else:
+        log_likelihoods = chain.joined(log_likelihoods)
     start, moves, lead = _leading(log_likelihoods, chain)
     N, S = log_likelihoods.shape[-2:]
     uniform = torch.rand(*lead, N, dtype=log_likelihoods.dtype, device=log_likelihoods.device)
     path = torch.zeros(*lead, N, dtype=torch.int64, device=uniform.device)
     if _compiled(log_likelihoods, start, moves):
-        parts = [
-            value.reshape(-1, *value.shape[len(lead) :])
-            for value in (log_likelihoods.contiguous(), start, moves, uniform, path)
-        ]
         from crowdppl.kernels import markov  # here: slow to import
 
+        given = (log_likelihoods, start, moves)
+        if len(lead) == 1 and all(map(_repeated, given)):
+            parts = [[value[0]] for value in given] + [[uniform], [path]]
+        else:
+            parts = [list(value.reshape(-1, *value.shape[len(lead) :])) for value in given]
+            parts += [list(value.view(-1, 1, N)) for value in (uniform, path)]
         first = data.chain_starts.numpy()
         for one in zip(*parts, strict=True):
             markov.drawing()(first, *(value.contiguous().numpy() for value in one))
@@ -120,6 +141,55 @@ def draw_states(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Ten
     return path
 
 
+def read_draws(
+    log_likelihoods: Tensor, tempered: Tensor, chain: Chain, data: Annotations, row: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities of labels ``(D, N)``, see :class:`SmoothedChains`, and drawn states ``(D, N)`` int16.
+
+    Compiled, for up to ``TOGETHER`` draws of the parameters of data on the CPU in float64.
+
+    Args:
+        log_likelihoods: ``log p(labels of item i | state)`` with what is known of the state, ``(D, U, S)``, of distinct items.
+        tempered: likewise, where states are drawn.
+        chain: one for each draw.
+        data: whose ``chain_starts`` say where chains begin.
+        row: the distinct item that stands for each, ``(N,)``; where there is none all items are distinct.
+    """
+    from crowdppl.kernels import markov_draws  # here: slow to import
+
+    D, _, S = log_likelihoods.shape
+    N, first, lanes = data.N, data.chain_starts, markov_draws.LANES
+    # Lanes without a draw have one state.
+    start, moves = log_likelihoods.new_zeros(lanes, S), log_likelihoods.new_zeros(lanes, S, S)
+    start[:, 0], moves[:, :, 0] = 1.0, 1.0
+    start[:D], moves[:D] = chain.start.exp(), chain.moves.exp()
+    likelihood, path = torch.empty(D, N, dtype=torch.float64), torch.empty(D, N, dtype=torch.int16)
+    uniform, begin = torch.rand(lanes, N, dtype=torch.float64), 0
+    room, drawn = torch.empty(lanes, N, dtype=torch.float64), torch.empty(lanes, N, dtype=torch.int16)
+    while begin < len(first) - 1:
+        # Some chains at a time, whose likelihoods stay in the caches; where items share them, all.
+        end = len(first) - 1
+        if row is None:
+            end = int(torch.searchsorted(first, first[begin] + BLOCK // (lanes * S), right=True)) - 1
+            end = max(end, begin + 1)
+        some = slice(int(first[begin]), int(first[end])) if row is None else slice(None)
+        both = []
+        for logs in (log_likelihoods[:, some], tempered[:, some]):
+            both.append(logs.new_ones(*logs.shape[1:], lanes))
+            both[-1][..., :D] = logs.transpose(0, 1).exp().mT
+        of = torch.arange(N) - (some.start or 0) if row is None else row
+        values = (first[begin : end + 1], of, *both, start, moves, uniform, room, drawn)
+        markov_draws.reading()(*(value.contiguous().numpy() for value in values))
+        begin = end
+    torch.log(room[:D], out=likelihood)
+    path.copy_(drawn[:D])
+    for d in likelihood.isnan().any(-1).nonzero().flatten().tolist():  # in logarithms
+        plain, own = (logs[d] if row is None else logs[d][row] for logs in (log_likelihoods, tempered))
+        one = Chain(chain.start[d], chain.moves[d])
+        likelihood[d], path[d] = smooth(plain, one, data).log_likelihood, draw_states(own, one, data)
+    return likelihood, path
+
+
 def span_probabilities(
     log_likelihoods: Tensor, chain: Chain, data: Annotations, spans: Tensor, first: Tensor, within: Tensor
 ) -> Tensor:
@@ -135,11 +205,20 @@ def span_probabilities(
     """
     if len(spans) == 0:
         return log_likelihoods.new_zeros(0)
-    if _compiled(log_likelihoods, *chain):
+    log_likelihoods, chain = chain.joined(log_likelihoods), chain._replace(observed=None)
+    if _compiled(log_likelihoods, chain.start, chain.moves):
         from crowdppl.kernels import markov  # here: slow to import
 
         order = spans[:, 0].argsort(stable=True)
-        parts = (log_likelihoods, *chain, spans[order], first, within, log_likelihoods.new_empty(len(spans)))
+        parts = (
+            log_likelihoods,
+            chain.start,
+            chain.moves,
+            spans[order],
+            first,
+            within,
+            log_likelihoods.new_empty(len(spans)),
+        )
         arrays = [part.contiguous().numpy() for part in parts]
         markov.spanning()(data.chain_starts.numpy(), *arrays)
         out = torch.from_numpy(arrays[-1])
@@ -176,12 +255,16 @@ def span_probabilities(
 
 def marginals(chain: Chain, data: Annotations) -> Tensor:
     """Return the probability of the states of each item before any label is seen, ``(..., N, S)``."""
+    if chain.observed is not None:
+        return smooth(torch.zeros_like(chain.observed), chain, data).probability
     each, place = _by_place(chain, data)
     return each[..., place, :]
 
 
 def prevalence(chain: Chain, data: Annotations) -> Tensor:
     """Return the mean of :func:`marginals` over all items, ``(..., S)``."""
+    if chain.observed is not None:
+        return marginals(chain, data).mean(-2)
     each, place = _by_place(chain, data)
     share = torch.bincount(place, minlength=each.shape[-2]).to(each.dtype) / max(1, data.N)
     return (each * share.unsqueeze(-1)).sum(-2)
@@ -198,6 +281,11 @@ def _by_place(chain: Chain, data: Annotations) -> tuple[Tensor, Tensor]:
         now = (now.unsqueeze(-2) @ moves).squeeze(-2)
     place = torch.arange(data.N, device=first.device) - first[:-1].repeat_interleave(length)
     return torch.stack(each, -2), place
+
+
+def _repeated(values: Tensor) -> bool:
+    """Tell whether the leading axis is expanded from one."""
+    return values.stride(0) == 0
 
 
 def _leading(log_likelihoods: Tensor, chain: Chain) -> tuple[Tensor, Tensor, torch.Size]:

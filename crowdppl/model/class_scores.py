@@ -15,6 +15,9 @@ The last line is exact (D. M. Allen 1974, Technometrics 16, 125-127). The penalt
 these leave-one-out predictions. Features without information predict no better than the mean votes of the other items do. Unless
 the error is smaller than that of the mean by ``LEAST`` standard errors, the scores are 0.
 
+Tokens of a sequence are not independent: the same workers labelled them, and a word that comes twice got the same error twice.
+Their scores are predicted by regressions on the sequences of other folds, and standard errors are those between sequences.
+
 What scores add to the labels is measured on each label given the others of its item. With ``s_i`` the vote shares that features
 predict, and ``m`` and ``c`` the numbers of labels that these and the class shares ``p`` count for, at the highest likelihood::
 
@@ -47,6 +50,10 @@ COUNTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
 FLOOR = 1e-3
 # Multiplications above which scores are not learned by default: some seconds.
 MOST = 3e10
+# Parts that sequences are divided into: each is predicted from the others.
+FOLDS = 10
+# Bounds of the largest score, in the codes of tokens: differences in predicted vote shares.
+BOUNDS = (0.05, 0.15, 0.3, 0.5)
 # Name under which a result stores the classifier.
 NAME = "class_scores"
 
@@ -134,20 +141,10 @@ def learned(data: Annotations) -> ClassScores:
             return ClassScores(torch.zeros_like(votes).to(data.dtype), empty, 0.0, 0.0)
         standard = Standardise(x)
         x, y = standard(x), y - y.mean(0)
-        values, rotated, back = _principal(x)
-        own = rotated.T @ y  # (R, K)
-        nobody = y * N / (N - 1)  # off the mean of the others
-        best, scores, shrunk = torch.inf, nobody, own
-        for penalty in PENALTIES:
-            divided = own / (values + N * penalty).unsqueeze(-1)
-            leverage = 1 / N + rotated.square() @ (1 / (values + N * penalty))
-            off = (y - rotated @ divided) / (1 - leverage).clamp(min=1e-9).unsqueeze(-1)
-            loss = float(off.square().sum())
-            if loss < best:
-                best, scores, shrunk, left = loss, y - off, divided, off
-        gain = nobody.square().sum(-1) - left.square().sum(-1)  # (N,)
-        errors = float(gain.sum() / (gain.std().clamp(min=1e-12) * math.sqrt(N)))
-        weights = back @ shrunk
+        if data.sequence is None or data.set_labels is not None:
+            scores, weights, errors = _leaving_one_out(x, y)
+        else:
+            scores, weights, errors = _leaving_sequences_out(x, y, data.sequence[some])
         if errors < LEAST:
             scores, weights = torch.zeros_like(scores), torch.zeros_like(weights)
         classifier = Classifier(standard.mean, standard.scale, weights)
@@ -177,6 +174,74 @@ def _added(data: Annotations, scores: Tensor) -> float:
     alone = min(nothing, *(loss(0.0, c) for c in COUNTS[1:]))
     both = min(alone, *(loss(m, c) for m in COUNTS[1:] for c in COUNTS[1:]))
     return (alone - both) / (nothing - both) if both < nothing else 0.0
+
+
+def codes(scores: Tensor) -> Tensor:
+    """Return what scores ``(N, K)`` say in one word, ``(N,)`` int64 below :func:`number_of_codes`.
+
+    The class that gains most over the mean votes, and by how much (``BOUNDS``); 0 where no class gains anything to speak of.
+    """
+    most, which = scores.max(-1)
+    bounds = torch.tensor(BOUNDS, dtype=scores.dtype, device=scores.device)
+    size = torch.bucketize(most, bounds)  # 0 to len(BOUNDS)
+    return torch.where(size > 0, which * len(BOUNDS) + size, 0)
+
+
+def number_of_codes(K: int) -> int:
+    """Return how many codes there are for ``K`` classes."""
+    return 1 + K * len(BOUNDS)
+
+
+def _leaving_one_out(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Return scores ``(N, K)``, the weights ``(D, K)`` of all items, and the standard errors by which they beat the mean."""
+    N = len(x)
+    values, rotated, back = _principal(x)
+    own = rotated.T @ y  # (R, K)
+    nobody = y * N / (N - 1)  # off the mean of the others
+    best, scores, shrunk, left = torch.inf, nobody, own, nobody
+    for penalty in PENALTIES:
+        divided = own / (values + N * penalty).unsqueeze(-1)
+        leverage = 1 / N + rotated.square() @ (1 / (values + N * penalty))
+        off = (y - rotated @ divided) / (1 - leverage).clamp(min=1e-9).unsqueeze(-1)
+        loss = float(off.square().sum())
+        if loss < best:
+            best, scores, shrunk, left = loss, y - off, divided, off
+    return scores, back @ shrunk, _standard_errors(nobody.square().sum(-1) - left.square().sum(-1))
+
+
+def _leaving_sequences_out(x: Tensor, y: Tensor, sequence: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Return the same where the sequences of a fold are left out together; ``sequence (N,)`` ascends."""
+    _, number = torch.unique_consecutive(sequence, return_inverse=True)
+    count = int(number[-1]) + 1
+    fold = number * min(FOLDS, count) // count
+    values, rotated, back = _principal(x)
+    products = [(rotated[part].T @ rotated[part], rotated[part].T @ y[part]) for part in _members(fold)]
+    gram, own = (sum(parts) for parts in zip(*products, strict=True))
+    nobody, losses = torch.zeros_like(y), torch.zeros(len(PENALTIES), dtype=torch.float64)
+    predicted = y.new_zeros(len(PENALTIES), *y.shape)
+    for part, (less, votes) in zip(_members(fold), products, strict=True):
+        mean = (y.sum(0) - y[part].sum(0)) / max(1, len(y) - len(part))
+        nobody[part] = y[part] - mean
+        root, vectors = torch.linalg.eigh(gram - less)
+        along, turned = vectors.T @ (own - votes), rotated[part] @ vectors
+        for n, penalty in enumerate(PENALTIES):
+            predicted[n, part] = mean + turned @ (along / (root.clamp(min=0) + len(y) * penalty).unsqueeze(-1))
+            losses[n] += float((y[part] - predicted[n, part]).square().sum())
+    best = int(losses.argmin())
+    gain = nobody.square().sum(-1) - (y - predicted[best]).square().sum(-1)
+    by_sequence = torch.zeros(count, dtype=gain.dtype).index_add(0, number.cpu(), gain.cpu())
+    weights = back @ (own / (values + len(y) * PENALTIES[best]).unsqueeze(-1))
+    return predicted[best], weights, _standard_errors(by_sequence)
+
+
+def _members(fold: Tensor) -> list[Tensor]:
+    """Return the items of each fold, which ascend."""
+    return list(torch.arange(len(fold), device=fold.device).split(fold.bincount().tolist()))
+
+
+def _standard_errors(gain: Tensor) -> float:
+    """Return a sum of gains in its standard errors."""
+    return float(gain.sum() / (gain.std().clamp(min=1e-12) * math.sqrt(len(gain)))) if len(gain) > 1 else 0.0
 
 
 def _principal(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -92,6 +92,7 @@ class StatedModel:
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample the parameters."""
+        data = self._with_class_scores(data)
         if self.others is None:
             return self.model.prior(data, plates)
         return {**self.model.prior(data, plates), other_rates.SITE: self.others.sample(plates)}

@@ -339,8 +339,9 @@ class PosteriorVariables:
         item, worker, label = self.annotation_index()
         J, K = len(self.worker_names()), len(self.labels)
         truth = self.truth_draws()
+        own = worker * (K * K) + label
         for s in np.unique(np.linspace(0, len(truth) - 1, min(max_draws, len(truth))).astype(int)):
-            cell = (worker * K + truth[s, item]) * K + label
+            cell = own + (truth[s].astype(np.int64) * K)[item]
             yield np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(float)
 
     @checked

@@ -2,12 +2,14 @@
 
 from itertools import product
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from commands import run
 
-from crowdppl import Annotations, criticism
+from crowdppl import Annotations, criticism, plots
 from crowdppl.criticism.perspectives import _beliefs, _quantiles
 from crowdppl.errors import DataError, OptionError, silent
 
@@ -158,3 +160,59 @@ def test_classes_without_an_order_are_refused():
     data = Annotations.from_frame(crowd(0.5, items=20).assign(label=lambda f: f["label"].map({0: "x", 1: "y", 2: "z"})))
     with pytest.raises(DataError, match="perspectives are of grades, or of two classes"):
         criticism.perspectives(data, GROUPS)
+
+
+def written(tmp_path, correlation, items=60):
+    """Write annotations with the group of each rater to a file."""
+    frame = crowd(correlation, items=items)
+    path = tmp_path / "grades.csv"
+    frame.assign(team=frame["worker"].map(GROUPS)).to_csv(path, index=False)
+    return path
+
+
+def test_the_command_shows_gains_and_items_and_writes_a_table(tmp_path):
+    path, out = written(tmp_path, 0.1), tmp_path / "views.csv"
+    options = ("--kind", "ordinal", "--group", "team", "--splits", "2", "--out", out)
+    said = run("perspectives", path, *options).output
+    for words in ("one truth", "one place", "places of groups", "standard error", "see items differently"):
+        assert words in said
+    with silent():
+        wanted = criticism.perspectives(graded(pd.read_csv(path)), GROUPS, splits=2)
+    gain, se = wanted.scores[["gain", "se"]].iloc[2]
+    assert f"{gain:+.4f}" in said
+    assert f"{se:.4f}" in said
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == wanted.grades.columns.tolist()
+    assert np.allclose(table["grade"], wanted.grades["grade"], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--group", "city"), "no column 'city'"),
+        (("--group", "1"), "it must be from 2"),
+        (("--group", "team", "--out", "views.txt"), ".csv"),
+        (("--group", "label"), "has several groups"),
+    ],
+)
+def test_the_command_refuses_in_one_line(options, said, tmp_path):
+    output = run("perspectives", written(tmp_path, 0.5, items=20), "--kind", "ordinal", *options, code=2).output
+    assert said in output
+    assert output.count("error: ") == 1
+
+
+def test_the_plot_shows_items_that_groups_see_most_differently():
+    with silent():
+        result = criticism.perspectives(graded(crowd(0.2, items=60)), GROUPS, splits=1)
+    ax = plots.perspectives(result, most=12)
+    assert len(ax.get_yticks()) == 12
+    shown = [text.get_text() for text in ax.get_yticklabels()]
+    grades = result.grades.set_index("task").groupby("group")["grade"]
+    places = pd.DataFrame({name: part for name, part in grades})
+    apart = (places - places.mean()).diff(axis=1)["b"].abs().sort_values()
+    assert set(shown) == {str(item) for item in apart.index[-12:]}
+    assert f"{result.scores['gain'].iloc[2]:+.4f}" in ax.get_title()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+    plt.close(ax.figure)
+    with pytest.raises(OptionError, match=r"criticism\.perspectives"):
+        plots.perspectives(result.grades)

@@ -276,6 +276,39 @@ def test_an_update_keeps_the_sequences():
     np.testing.assert_allclose(later.info["facts"]["log_likelihood"], whole.info["facts"]["log_likelihood"], rtol=1e-3)
 
 
+def test_an_update_asks_for_the_places_of_new_tokens():
+    data, _ = simulated()
+    posterior = crowdppl.fit(data, method="em", num_samples=20)
+    more = pd.DataFrame({"task": ["x:0", "x:1"], "worker": "u", "label": ["O", data.labels[0]]})
+    with pytest.raises(DataError, match=r"is of tokens in sequences, and further annotations have none; .*sequence="):
+        crowdppl.update(posterior, more)
+
+
+def test_the_command_updates_sequences_with_names_of_labels(tmp_path):
+    data, _ = simulated()
+    table = pd.DataFrame(
+        {
+            "text": data.sequences[data.sequence[data.item].numpy()],
+            "place": data.position[data.item].numpy(),
+            "worker": data.workers[data.worker.numpy()],
+            "label": data.label.numpy(),
+        }
+    )
+    names = ",".join(f"{code}={label}" for code, label in enumerate(data.labels))
+    late = table["text"] > table["text"].median()
+    for name, part in (("first", table[~late]), ("more", table[late])):
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+    options = ("--sequence", "text", "--position", "place", "--names", names)
+    run("fit", tmp_path / "first.csv", *options, "--out", tmp_path / "one")
+    run("update", tmp_path / "one", tmp_path / "more.csv", *options, "--out", tmp_path / "two")
+    later = pd.read_csv(tmp_path / "two" / "truth.csv")
+    assert len(later) == data.N
+    assert set(later["label"]) <= set(data.labels.tolist())
+    assert (tmp_path / "two" / "spans.csv").exists()
+    refused = run("update", tmp_path / "one", tmp_path / "more.csv", "--out", tmp_path / "three", code=2).output
+    assert "error: " in refused
+
+
 def test_a_checkpoint_continues_to_the_same_bits(tmp_path):
     data, _ = simulated()
     options = {"method": "gibbs", "chains": 2, "warmup": 60, "num_samples": 60, "seed": 3}

@@ -1,5 +1,6 @@
 """Sets of labels: read from tables and exports, fitted by every engine, shown, saved, updated and written."""
 
+import dataclasses
 import json
 from itertools import product
 
@@ -600,3 +601,20 @@ def test_a_small_file_of_many_draws_has_the_rates_of_labels(tmp_path, monkeypatc
         pd.testing.assert_frame_equal(
             again.label_rates(), posterior.label_rates(), check_dtype=False, rtol=1e-5, atol=1e-6
         )
+
+
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+def test_known_labels_may_be_some_of_a_task(method):
+    rows, truth = simulated(tasks=40)
+    data = read(rows)
+    known = torch.full((data.N,), -1)
+    for task in range(10):
+        item = data.items.tolist().index(f"t{task}|cat")
+        known[item] = int("cat" in truth[task])
+    given = dataclasses.replace(data, truth=known)
+    options = {"chains": 1, "warmup": 20, "num_samples": 20} if method == "gibbs" else {"num_samples": 20}
+    with silent():
+        posterior = crowdppl.fit(given, method=method, seed=0, **options)
+    probability = posterior.probability()[:, 1]
+    assert np.array_equal(probability[known >= 0].round(6), known[known >= 0].numpy())
+    assert posterior.info["rho"]["truths"]["items"] == 10

@@ -366,6 +366,9 @@ def update_command(
     format: Format = None,
     sequence: SequenceColumn = None,
     position: PositionColumn = None,
+    names: Annotated[
+        str | None, typer.Option(help="Names of classes by label, such as 0=none,1=spam, as they were given to fit.")
+    ] = None,
     repeats: Annotated[
         str | None,
         typer.Option(
@@ -403,8 +406,9 @@ def update_command(
         records, digest = inputs.read_annotations(file, format, None if labels is None else Choices(several="sets"))
         numeric: dict[str, Any] = {"kind": "numeric"} if isinstance(earlier, NumericPosterior) else {}
         places: dict[str, Any] = {"sequence": sequence, "position": position} if sequence or position else {}
+        places |= {"map": inputs.names_by_label(names)} if names else {}
         if labels is not None:
-            places = {"labels": labels.tolist()}
+            places |= {"labels": labels.tolist()}
         if isinstance(earlier, Posterior) and reads_covariates(earlier):
             places["covariates"] = data_of(earlier, aside=True)
         if isinstance(earlier, Posterior) and "criterion" in earlier.tree["constant_data"].coords:

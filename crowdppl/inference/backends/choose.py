@@ -19,7 +19,7 @@ from crowdppl.inference.backends import chains, em_steps, passes
 from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.batching import Function, batched, in_turn
 from crowdppl.inference.backends.counting import LabelCounts
-from crowdppl.inference.backends.evaluation import Evaluation, PassEvaluation, TorchEvaluation
+from crowdppl.inference.backends.evaluation import ChainEvaluation, Evaluation, PassEvaluation, TorchEvaluation
 from crowdppl.inference.backends.expectation import (
     CompiledExpectation,
     CoupledExpectation,
@@ -38,7 +38,9 @@ from crowdppl.inference.m_step import MStep
 from crowdppl.inference.unconstrained import Space
 from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.steps import CompiledStep
+from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
+from crowdppl.model.chains import Chain
 from crowdppl.model.program import FAULTS
 
 # Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
@@ -126,10 +128,24 @@ def evaluation(model: BoundModel, arranged: Annotations, data: Annotations, draw
     sampled = draws.kind == "posterior" and arranged.A < LARGE
     step = compiled_step(model, arranged, 1) if sampled or _worth_compiling(model, arranged, total) else None
     needed = step is None or draws.point is not None
+    if draws.point is not None and _forms_chains(model, arranged, draws.point):
+        return Chosen(None, ChainEvaluation(model, arranged, data))
     return Chosen(
         None if step is None else Readings(step, arranged),
         items(model, arranged, data, draws.passes) if needed else None,
     )
+
+
+def _forms_chains(model: BoundModel, data: Annotations, point: Parameters) -> bool:
+    """Tell whether the truths form Markov chains that compiled functions read."""
+    if (
+        not model.truths.coupled
+        or data.multiplicity is not None
+        or data.dtype != torch.float64
+        or data.device.type != "cpu"
+    ):
+        return False
+    return isinstance(model.model.coupling(model.at_sites(point, data), data), Chain)
 
 
 def items(model: BoundModel, arranged: Annotations, data: Annotations, earlier: Sweeps | None) -> Evaluation:

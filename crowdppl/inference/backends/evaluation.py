@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends.alike import alike
 from crowdppl.inference.backends.passes import Items, Sweeps
 from crowdppl.inference.design_effect import factors
 from crowdppl.inference.memory import chunk
@@ -17,8 +18,12 @@ from crowdppl.inference.sampling import sample_truth_from_probabilities
 from crowdppl.kernels.ops import above_zero, normalise, sum_by
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
+from crowdppl.model.chains import TOGETHER, Chain, read_draws
 from crowdppl.model.program import densities
 from crowdppl.model.truths import Coupled
+
+# Log-likelihoods of several draws of sequences take at most this many bytes.
+CHAIN_BYTES = 2**28
 
 
 class Evaluated(NamedTuple):
@@ -171,6 +176,47 @@ class TorchEvaluation(Evaluation):
     def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
         """Return class probabilities; the joint is written over."""
         return by_item(self.model, parameters, joint, self.arranged, self.data)[1]
+
+
+class ChainEvaluation(TorchEvaluation):
+    """Of models whose truths form Markov chains, several draws at a time, where an engine has a point.
+
+    Likelihoods and drawn truths follow from forward passes alone, which are compiled for several draws. Class probabilities are
+    those at the point: none are averaged over draws.
+    """
+
+    def __init__(self, model: BoundModel, arranged: Annotations, data: Annotations):
+        super().__init__(model, arranged, data)
+        by_item = any("item" in axes for axes in model.dims.values())
+        self.alike = None if by_item else alike(arranged)
+        self.distinct = arranged if self.alike is None else self.alike.items
+
+    def each(self, flat: Parameters, fixed: Parameters, total: int) -> Iterator[Evaluated]:
+        """Go through draws in slices; in the place of the joint are log-likelihoods of distinct items given their states."""
+        model, data = self.model, self.distinct
+        step = max(1, min(TOGETHER, CHAIN_BYTES // (8 * data.N * model.states)))
+        for start in range(0, total, step):
+            part = slice(start, min(start + step, total))
+            parameters = {name: value[part] for name, value in flat.items()}
+            likelihoods = model.log_likelihoods(parameters, data)
+            yield Evaluated(part, parameters, likelihoods, model.log_prior(parameters, self.arranged))
+
+    def read(
+        self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items
+    ) -> None:
+        """Fill likelihoods and truths from log-likelihoods of distinct items given their states, ``(D, U, S)``."""
+        chain = self.model.model.coupling(parameters, self.arranged)
+        assert isinstance(chain, Chain)
+        tempered, clamp = joint, self.distinct.clamp
+        if weighing is not None:
+            tempered = joint / factors(weighing.rho, self.distinct).unsqueeze(-1)
+        if clamp is not None:
+            joint, tempered = joint + clamp, tempered + clamp
+        joint, tempered = chain.joined(joint), chain.joined(tempered)  # items that differ: none stands for others
+        row = None if self.alike is None else self.alike.row
+        likelihood, truth = read_draws(joint, tempered, chain, self.arranged, row)
+        items.likelihood.copy_(likelihood)
+        items.truth.copy_(truth)
 
 
 class PassEvaluation(Evaluation):

@@ -28,6 +28,7 @@ from crowdppl.inference.sampling import GumbelMaxSampler, sample_repeatedly, sam
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
+from crowdppl.model.chains import TOGETHER
 from crowdppl.model.program import dispersed, prior_draws, together
 from crowdppl.model.truths import Coupled
 from crowdppl.model.truths.classes import one_hot
@@ -307,19 +308,20 @@ class CoupledSampler(TorchSampler):
         if sweep >= run.warmup:
             given = model.item_log_joint(group.parameters, data).softmax(-1)
             group.moments.add(run.quantities(group.parameters, given))
-        group.parameters = self._step(group.parameters)
+        truths = model.truths
+        assert isinstance(truths, Coupled)
+        group.parameters = model.gibbs_step(truths.draw_states(group.parameters, data), group.parameters, data)
 
     def from_point(self, point: Parameters, count: int) -> Parameters:
-        """Draw parameters by a sweep from a point, one draw at a time."""
-        here = _leading(point)
-        parts = [self._step(here) for _ in range(count)]
-        return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
-
-    def _step(self, parameters: Parameters) -> Parameters:
-        """Draw the truths given the parameters, and return parameters drawn given these."""
-        truths = self.model.truths
+        """Draw parameters by a sweep from a point: the states of some draws at a time, which share a forward pass."""
+        truths, parts, step = self.model.truths, [], max(TOGETHER, chunk(self.data, count))
         assert isinstance(truths, Coupled)
-        return self.model.gibbs_step(truths.draw_states(parameters, self.data), parameters, self.data)
+        for start in range(0, count, step):
+            size = min(step, count - start)
+            here = {name: value.expand(size, *value.shape) for name, value in point.items()}
+            truth = truths.draw_states(point, self.data, draws=size)
+            parts.append(self.model.gibbs_step(truth, here, self.data))
+        return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
 
 
 class PassSampler(SequentialSampler):

@@ -53,15 +53,23 @@ class Coupled(Classes):
         nothing = torch.zeros(data.N, self._model.states, dtype=data.dtype, device=data.device)
         return self._model.model.coupling(parameters, data).draw_states(nothing, data)
 
-    def draw_states(self, parameters: Parameters, data: Annotations, factor: Tensor | None = None) -> Tensor:
+    def draw_states(
+        self, parameters: Parameters, data: Annotations, factor: Tensor | None = None, draws: int | None = None
+    ) -> Tensor:
         """Draw the states of all items together, ``(..., N)``.
 
-        Where there are design effects ``factor (..., N)``, the log-likelihood of an item is divided by its own.
+        Args:
+            parameters: by site.
+            data: the annotations.
+            factor: design effects ``(..., N)``: the log-likelihood of an item is divided by its own.
+            draws: how often to draw with the same parameters, of one set: ``(draws, N)``.
         """
         likelihoods = self._model.log_likelihoods(parameters, data)
         likelihoods = likelihoods if factor is None else likelihoods / factor.unsqueeze(-1)
-        coupling = self._model.model.coupling(parameters, data)
-        return coupling.draw_states(self.clamped(likelihoods, parameters, data), data)
+        likelihoods = self.clamped(likelihoods, parameters, data)
+        if draws is not None:
+            likelihoods = likelihoods.expand(draws, *likelihoods.shape)
+        return self._model.model.coupling(parameters, data).draw_states(likelihoods, data)
 
     def temperable(self, log_joint: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         """Return what :meth:`tempered` takes: here the log-likelihoods.

@@ -307,6 +307,11 @@ BAD = {
         {"model": "item-subtypes"},
         "ItemSubtypes cannot be streamed by method='em', which takes 'dawid-skene', 'class-conditional'",
     ),
+    "a model of sequences": (
+        FRAME,
+        {"model": "sequential-workers"},
+        "sequential-workers is about sequences or sets, which a stream does not hold together; fit reads them whole",
+    ),
     "a model of items": (
         FRAME,
         {"model": "two-coin-difficulty", "method": "svi"},

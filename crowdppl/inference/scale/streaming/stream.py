@@ -14,7 +14,7 @@ from crowdppl import arguments
 from crowdppl.arguments import InputPath, Level, OutputFile, PositiveFloat, PositiveInt, Seed, checked
 from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
-from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
+from crowdppl.inference.catalogue import catalogue, model_name, named_model, refuse_numeric
 from crowdppl.inference.memory import ROWS
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.scale.consensus import consensus_file
@@ -99,6 +99,11 @@ def stream(
         )
     refuse_numeric(model, "crowdppl.stream")
     chosen = named_model(model)
+    if provides(chosen, "coupling"):
+        raise ModelError(
+            f"{model_name(chosen)} is about sequences or sets, which a stream does not hold together; fit reads them whole, and "
+            f"takes seconds for hundreds of thousands of labels"
+        )
     if not _suited(chosen, method):
         others = [name for name, kind in catalogue().items() if _suited(kind(), method)]
         raise ModelError(
