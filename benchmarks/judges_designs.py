@@ -1,4 +1,4 @@
-"""Simulated panels with a system unlike the others, human labels with errors, and human labels of items that people picked."""
+"""Simulated panels: unlike systems, people who err or pick items, judges who favour length or change, several answers, arenas."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ LABELS = 100
 UNLIKE = {"systems": 6, "items": 150, "judges": 5, "labels": 120}
 # Error of a person, and probabilities of a complaint about an answer that fails and about one that passes.
 ERROR, COMPLAINT = 0.1, (0.6, 0.05)
+# Verbosity of the six judges, and whether long answers pass more often.
+LENGTHS = {
+    "no judge": ((0.0,) * 6, False),
+    "no judge; long answers are better": ((0.0,) * 6, True),
+    "three of six judges": ((0.5, 0.5, 0.5, 0.0, 0.0, 0.0), False),
+    "all judges": ((0.4,) * 6, False),
+}
 
 
 def _rates(result: judges.JudgesResult, truth: pd.DataFrame) -> dict[str, float]:
@@ -93,3 +100,56 @@ def picked_part(design: str, seed: int) -> dict[str, float]:
     result = judges.fit(verdicts, human[columns], seed=seed)
     said = any(sentence.startswith("Items with human labels look") for sentence in result.statements)
     return _rates(result, truth) | {"said": float(said)}
+
+
+def _long_answers(design: str, items: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return verdicts on answers with lengths, and the items with their true labels and systems.
+
+    Where long answers are better, short ones that pass and long ones that fail are left out more often.
+    """
+    verbosity, better = LENGTHS[design]
+    verdicts, truth = judges.simulate(seed=30_000 + seed, items=items, verbosity=verbosity)
+    answers = verdicts.drop_duplicates("item").set_index("item")
+    truth = truth.assign(system=truth["item"].map(answers["system"]), passes=truth["verdict"] == "pass")
+    if better:
+        long = (np.log(truth["item"].map(answers["length"])) - 5.5) / 0.5
+        kept = np.random.default_rng(seed).random(len(truth)) < 1 / (1 + np.exp(np.where(truth["passes"], -long, long)))
+        truth = truth[kept]
+        verdicts = verdicts[verdicts["item"].isin(truth["item"])]
+    return verdicts, truth
+
+
+def length_truth(design: str) -> list[float]:
+    """Return the length bias of each judge by the true labels of a large panel."""
+    verdicts, truth = _long_answers(design, 4000, 0)
+    result = judges.fit(verdicts, truth[["item", "verdict"]], num_samples=50)
+    return list(result.judges().sort_values("judge")["length_bias"].tolist())
+
+
+def length_part(design: str, true: list[float], seed: int) -> dict[str, float]:
+    """Measure the bias of judges for long answers, and the rates of systems with the lengths and without."""
+    verdicts, truth = _long_answers(design, 200, seed + 1)
+    human = truth.sample(LABELS, random_state=seed)[["item", "verdict"]]
+    result = judges.fit(verdicts, human, seed=seed)
+    table = result.judges().sort_values("judge")
+    own, low, high = (table[f"length_bias{end}"].to_numpy() for end in ("", "_low", "_high"))
+    without = judges.fit(verdicts.drop(columns="length"), human, seed=seed)
+    named = [sentence.split("'")[1] for sentence in result.statements if " favours " in sentence]
+    biased = np.array(LENGTHS[design][0]) != 0
+    return {
+        "bias": float((own - true).mean()),
+        "inside": float(((low <= true) & (true <= high)).mean()),
+        "interval": float((high - low).mean()),
+        "accused": float(any(name in named for name in table["judge"][~biased])),
+        "named": float(np.mean([name in named for name in table["judge"][biased]])) if biased.any() else np.nan,
+        **_long_and_short(result, truth, ""),
+        **_long_and_short(without, truth, "without_"),
+    }
+
+
+def _long_and_short(result: judges.JudgesResult, truth: pd.DataFrame, name: str) -> dict[str, float]:
+    """Return :func:`_rates`, and by how much the system with the longest answers is too high beside that with the shortest."""
+    true = truth.groupby("system")["passes"].mean()
+    excess = result.systems().set_index("system")["corrected"] - true
+    figures = _rates(result, truth) | {"excess": float(excess["s3"] - excess["s1"])}
+    return {f"{name}{figure}": value for figure, value in figures.items()}

@@ -26,12 +26,14 @@ QUALITY = (
     ("kappa", "kappa", False),
     ("position_bias", "position", True),
     ("self_preference", "self", True),
+    ("length_bias", "length", True),
 )
 LEGEND = {
     "sensitivity": "sens., spec.: probability of passing an item that should pass, and of failing one that should fail",
     "kappa": "kappa: agreement with the true label beyond chance",
     "position_bias": "position: accuracy where the correct answer is shown first, minus where it is second",
     "self_preference": "self: how much more often the own family's systems pass, given the true label",
+    "length_bias": "length: how much more often long answers pass (upper quartile) than short ones (lower), given the true label",
 }
 STATES = ("missing", "unparseable", "abstained")
 

@@ -131,6 +131,10 @@ class JudgeReading:
             help="Column of what several questions have in common, such as a document. (default: cluster, if there is one)"
         ),
     ] = None
+    length: Annotated[
+        str | None,
+        typer.Option(help="Column of the length of the judged answer. (default: length, answer_tokens, tokens, ...)"),
+    ] = None
     workers: Annotated[
         str | None,
         typer.Option(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import betaincinv
 
+from crowdppl.judges import length_bias
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.families import family_of
 from crowdppl.judges.features import by_judge
@@ -37,6 +38,8 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     - ``position_bias``: accuracy where the correct answer is shown first, minus that where it is shown second, for pairs;
       ``inconsistent``: share of pairs, seen in both orders, on which the judge gave two verdicts;
     - ``self_preference``: how much more often the judge passes systems of its own family than others with the same true labels;
+    - ``length_bias``: how much more often the judge passes an answer as long as the upper quartile of the lengths than one as
+      long as the lower quartile, with the same true label (:mod:`crowdppl.judges.length_bias`);
     - ``consistency``: where a judge has several verdicts on an item, with the same order of two answers and the same version: the
       share of pairs of such verdicts that agree; 1 minus it is the noise of repeated calls;
     - ``unparseable_rate`` and ``abstention_rate``: of the requests, with Jeffreys intervals;
@@ -69,6 +72,9 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     own = _self_preference(draws)
     if own is not None:
         frame |= draws.columns("self_preference", own)
+    long = length_bias.length_bias(draws)
+    if long is not None:
+        frame |= draws.columns("length_bias", long)
     consistency = _consistency(v)
     if np.isfinite(consistency).any():
         frame["consistency"] = consistency

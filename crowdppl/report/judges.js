@@ -166,7 +166,8 @@ at("judges-note").textContent = `Accuracy: probability that a verdict on a furth
   (binary ? "Sensitivity and specificity: probability of passing an item that should pass, and of failing one that should fail. " : "") +
   "Kappa: agreement with the true label beyond chance." +
   (has("position_bias") ? " Position: accuracy where the correct answer is shown first, minus that where it is second. Inconsistent: share of pairs with two verdicts in the two orders." : "") +
-  (has("self_preference") ? " Self-preference: how much more often a judge passes systems of its own family, given the true label." : "");
+  (has("self_preference") ? " Self-preference: how much more often a judge passes systems of its own family, given the true label." : "") +
+  (has("length_bias") ? " Length: how much more often it passes answers as long as the upper quartile of the lengths than those as long as the lower quartile, given the true label." : "");
 const shown = rows(judges).slice(0, 40);
 for (const [name, words] of binary ? [["sensitivity", "Sensitivity"], ["specificity", "Specificity"]] : [["accuracy", "Accuracy"]]) {
   const values = shown.flatMap((j) => [judges[`${name}_low`][j], judges[`${name}_high`][j]]).filter((x) => x !== null);
@@ -188,6 +189,7 @@ const judgeColumns = [
   ...(has("position_bias") ? [quality("position_bias", "position", signed, signedSpan)] : []),
   ...(has("inconsistent") ? [quality("inconsistent", "inconsistent")] : []),
   ...(has("self_preference") ? [quality("self_preference", "self-preference", signed, signedSpan)] : []),
+  ...(has("length_bias") ? [quality("length_bias", "length", signed, signedSpan)] : []),
   ...(has("cost_per_effective_verdict") ? [{ name: "cost", num: true, value: (j) => judges.cost_per_effective_verdict[j],
     cell: (j) => withEnds(judges.cost_per_effective_verdict[j] === null ? "–" : String(Number(judges.cost_per_effective_verdict[j].toPrecision(3))), "an effective verdict") }] : []),
 ];

@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdppl.errors import DataError
 from crowdppl.judges.readers.arenas import FIRST, SECOND, TIE, winner
-from crowdppl.judges.readers.content import Content, first, mapping, objects
+from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
@@ -94,7 +94,8 @@ def alpaca_eval(content: Content, rows: Collector) -> None:
 
     The item is the ``instruction``, the two systems ``generator_1`` and ``generator_2``, the judge ``annotator``. A
     ``preference`` below 1.5 is for the first, above 1.5 for the second, and 1.5 or 0 a tie; what weighted annotators give
-    between 1 and 2 is kept as the score. A blank one is ``UNPARSEABLE``.
+    between 1 and 2 is kept as the score. A blank one is ``UNPARSEABLE``. Lengths are those of ``output_1`` and ``output_2`` in
+    characters.
 
     Sources: ``annotators/pairwise_evaluator.py`` of https://github.com/tatsu-lab/alpaca_eval. Uncertain: whether the answers of
     a record were shown in its order.
@@ -113,6 +114,8 @@ def alpaca_eval(content: Content, rows: Collector) -> None:
             score=number if given and 1 <= number <= 2 else None,
             system=record.get("generator_1"),
             opponent=record.get("generator_2"),
+            length=characters(record.get("output_1")),
+            opponent_length=characters(record.get("output_2")),
             cost=record.get("price_per_example"),
             seconds=record.get("time_per_example"),
         )

@@ -98,3 +98,8 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
 def first(value: Mapping[str, Any], *names: str) -> Any:
     """Return the value of the first of several keys that is there, ``None`` without one."""
     return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def characters(text: Any) -> int | None:
+    """Return the length of an answer in characters, ``None`` if it is no text."""
+    return len(text) if isinstance(text, str) else None
