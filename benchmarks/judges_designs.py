@@ -120,10 +120,13 @@ def _long_answers(design: str, items: int, seed: int) -> tuple[pd.DataFrame, pd.
 
 
 def length_truth(design: str) -> list[float]:
-    """Return the length bias of each judge by the true labels of a large panel."""
-    verdicts, truth = _long_answers(design, 4000, 0)
-    result = judges.fit(verdicts, truth[["item", "verdict"]], num_samples=50)
-    return list(result.judges().sort_values("judge")["length_bias"].tolist())
+    """Return the length bias of each judge: 0, or that by the true labels of a large panel."""
+    verbosity, _ = LENGTHS[design]
+    if not any(verbosity):
+        return [0.0] * len(verbosity)
+    verdicts, truth = _long_answers(design, 8000, 0)
+    bias = judges.fit(verdicts, truth[["item", "verdict"]], num_samples=50).judges().set_index("judge")["length_bias"]
+    return [float(x) if favours else 0.0 for x, favours in zip(bias.sort_index(), verbosity, strict=True)]
 
 
 def length_part(design: str, true: list[float], seed: int) -> dict[str, float]:

@@ -106,6 +106,30 @@ def show_criteria(result: CriteriaResult) -> None:
         _print(title, rows, {"system"})
     for name, one in result.items():
         _legend(f"{name}: {judged.rate_name(one)}")
+    show_correlations(result)
+
+
+def show_correlations(result: CriteriaResult) -> None:
+    """Print the correlation of criteria across items."""
+    table = judged.known_correlations(result)
+    if not len(table):
+        return
+    rows = [
+        {
+            "criterion": str(row["criterion_a"]),
+            "other criterion": str(row["criterion_b"]),
+            "labelled": f"{row['labelled']:,}",
+            "correlation": "none"
+            if pd.isna(row["correlation"])
+            else f"{row['correlation']:+.2f} ({row['correlation_low']:+.2f} to {row['correlation_high']:+.2f})",
+            "of verdicts": _number(row["of_verdicts"], True),
+        }
+        for row in table.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    title = "Correlation of criteria across items"
+    _print(title, rows, {"criterion", "other criterion"}, spare=("labelled",))
+    _and_more(table, "pairs", "criteria_correlations.csv")
+    _legend(judged.CORRELATIONS)
 
 
 def panels_in_words(table: pd.DataFrame) -> pd.DataFrame:

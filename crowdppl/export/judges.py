@@ -13,6 +13,7 @@ from crowdppl import export
 from crowdppl.export.folders import replaced
 from crowdppl.export.results import write_run
 from crowdppl.judges import several_answers, system_table
+from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.states import State
 
@@ -36,6 +37,8 @@ TABLES = (
     "pass_at_k.csv",
     "systems_population.csv",
     "comparisons_population.csv",
+    "rates_by_criterion.csv",
+    "criteria_correlations.csv",
 )
 FILES = (*TABLES, "report.html", "run.json")
 
@@ -76,10 +79,13 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
     return {name: out[name] for name in TABLES if name in out and len(out[name])}
 
 
-def together(tables: Mapping[Any, Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
+def together(result: CriteriaResult, tables: Mapping[Any, Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
     """Return the tables of several criteria by the name of their file, one below the other with a first column ``criterion``.
 
+    Besides, there are two of all criteria: the rates of systems side by side, and the correlations of criteria.
+
     Args:
+        result: of :func:`crowdppl.judges.fit_criteria`.
         tables: of each criterion, by its name.
     """
     out = {}
@@ -90,7 +96,7 @@ def together(tables: Mapping[Any, Mapping[str, pd.DataFrame]]) -> dict[str, pd.D
                 [part.assign(criterion=criterion)[["criterion", *part.columns]] for criterion, part in parts.items()],
                 ignore_index=True,
             )
-    return out
+    return out | {"rates_by_criterion.csv": result.rates(), "criteria_correlations.csv": result.correlations()}
 
 
 def write(

@@ -114,6 +114,10 @@ if (page.parts) {
     { name: "system", text: true, row: true, value: (s) => names[s], cell: (s) => names[s] },
     ...page.parts.map((part, n) => ({ name: page.criteria[n], num: true, value: (s) => part.systems.corrected[part.systems.system.indexOf(names[s])] ?? -1, cell: (s) => cellOf(names[s], part) })),
   ], { search: (s) => names[s] });
+  section("criteria-correlations", "Correlation of criteria", `Across items, with ${level} intervals: ${page.correlations_words}.`, page.correlations, "pairs of criteria", (t) => [
+    named(t, "criterion_a", "criterion", true), named(t, "criterion_b", "other criterion"), countOf(t, "labelled"), change(t, "correlation"),
+    { name: "of verdicts", num: true, value: (n) => t.of_verdicts[n], cell: (n) => (t.of_verdicts[n] === null ? "–" : signed(t.of_verdicts[n])) },
+  ]);
 }
 
 // ---------------------------------------------------------------- systems
