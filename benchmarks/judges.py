@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import judges_more
 import numpy as np
 from common import arguments, table, write
 from judges_designs import UNLIKE, people_part, picked_part, unlike_part
@@ -348,7 +349,7 @@ def measure(quick: bool) -> dict[str, Any]:
         key = f"picked {design}"
         out[key] = kept(key, lambda: repeated(picked_part, design, times=few or DESIGNS))  # noqa: B023
     out["positions"] = kept("positions", lambda: repeated(positions_part, times=few or REPETITIONS))
-    return out
+    return out | judges_more.measure(kept, repeated, few)
 
 
 def page(out: dict[str, Any]) -> str:
@@ -509,6 +510,7 @@ The mean of the judges' position biases is {
             whole["position"]:.3f}; the judges follow the position in a tenth of the verdicts."""
     )
     parts.append(_designs(out))
+    parts.append(judges_more.sections(out))
     parts.append(CHOICES)
     return "\n\n".join(parts)
 
