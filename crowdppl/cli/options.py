@@ -99,8 +99,8 @@ class JudgeReading:
     format: Annotated[
         str | None,
         typer.Option(
-            help="inspect, promptfoo, deepeval, lm-eval, langfuse, phoenix, helm, arena, arena-hard, mt-bench, alpaca-eval, "
-            "openai-evals or table. "
+            help="inspect, promptfoo, deepeval, lm-eval, langfuse, langsmith, phoenix, braintrust, mlflow, ragas, helm, arena, "
+            "arena-hard, mt-bench, alpaca-eval, openai-evals or table. "
             "(default: detected from the file)"
         ),
     ] = None
