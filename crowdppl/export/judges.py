@@ -37,10 +37,10 @@ TABLES = (
     "pass_at_k.csv",
     "systems_population.csv",
     "comparisons_population.csv",
-    "rates_by_criterion.csv",
-    "criteria_correlations.csv",
 )
-FILES = (*TABLES, "report.html", "run.json")
+# Those of several criteria.
+OF_CRITERIA = ("rates_by_criterion.csv", "criteria_correlations.csv")
+FILES = (*TABLES, *OF_CRITERIA, "report.html", "run.json")
 
 
 def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -96,7 +96,7 @@ def together(result: CriteriaResult, tables: Mapping[Any, Mapping[str, pd.DataFr
                 [part.assign(criterion=criterion)[["criterion", *part.columns]] for criterion, part in parts.items()],
                 ignore_index=True,
             )
-    return out | {"rates_by_criterion.csv": result.rates(), "criteria_correlations.csv": result.correlations()}
+    return out | dict(zip(OF_CRITERIA, (result.rates(), result.correlations()), strict=True))
 
 
 def write(

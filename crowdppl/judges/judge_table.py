@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import betaincinv
 
 from crowdppl.judges import length_bias
-from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.draws import DIFFERENCE, TruthDraws
 from crowdppl.judges.families import family_of
 from crowdppl.judges.features import by_judge
 from crowdppl.judges.panel_table import COMMON, Correlations
@@ -116,11 +116,9 @@ def comparisons(draws: TruthDraws) -> pd.DataFrame:
     for a, b in zip(*np.nonzero(np.triu(common >= COMMON, 1)), strict=True):
         own = difference[:, a, b]
         first, second = (a, b) if own.mean() >= 0 else (b, a)
-        own = difference[:, first, second]
-        low, high = draws.ends(own)
-        rows.append((v.judges[first], v.judges[second], common[a, b], own.mean(), low, high, draws.above_zero(own)))
-    names = ["judge_a", "judge_b", "items", "difference", "difference_low", "difference_high", "probability_better"]
-    table = pd.DataFrame(rows, columns=names)
+        row = {"judge_a": v.judges[first], "judge_b": v.judges[second], "items": common[a, b]}
+        rows.append(row | draws.difference(difference[:, first, second]))
+    table = pd.DataFrame(rows, columns=["judge_a", "judge_b", "items", *DIFFERENCE])
     return table.sort_values("probability_better", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -147,31 +145,14 @@ def versions(draws: TruthDraws) -> pd.DataFrame:
                     number = np.bincount(v.item[side], minlength=len(v.items))[v.item[side]]
                     right = draws.truth[:, v.item[side]] == v.label[side]
                     shares.append((right / number).sum(1) / len(common))
-                difference = shares[1] - shares[0]
-                low, high = draws.ends(difference)
-                rows.append(
-                    {
-                        "judge": v.judges[j],
-                        "version_a": v.versions[a],
-                        "version_b": v.versions[b],
-                        "items": len(common),
-                        "difference": difference.mean(),
-                        "difference_low": low,
-                        "difference_high": high,
-                        "probability_better": draws.above_zero(difference),
-                    }
-                )
-    names = [
-        "judge",
-        "version_a",
-        "version_b",
-        "items",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "probability_better",
-    ]
-    return pd.DataFrame(rows, columns=names)
+                row = {
+                    "judge": v.judges[j],
+                    "version_a": v.versions[a],
+                    "version_b": v.versions[b],
+                    "items": len(common),
+                }
+                rows.append(row | draws.difference(shares[1] - shares[0]))
+    return pd.DataFrame(rows, columns=["judge", "version_a", "version_b", "items", *DIFFERENCE])
 
 
 def _joint(counts: Array, rng: np.random.Generator) -> Array:

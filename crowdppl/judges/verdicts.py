@@ -483,11 +483,7 @@ class Verdicts:
 
         ``item`` is the question where items are pairs of question and system.
         """
-
-        def named(names: Array, codes: Codes) -> Array:
-            return np.append(names.astype(object), [None])[codes]
-
-        item = self.item
+        item, named = self.item, values.named
         table = {
             "item": named(self.questions, self.question[item]) if self.pairs else self.items[item],
             "judge": self.judges[self.judge],
