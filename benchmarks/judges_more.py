@@ -70,18 +70,21 @@ def _kinds(out: dict[str, Any]) -> str:
         pooled.append(
             f"With {labels} labels {ours[0]:.1%} of the intervals of crowdppl.judges contain the rate (by kind {min(each):.1%} "
             f"to {max(each):.1%}) and {stack[0]:.1%} of those of the stack; mean widths are {ours[1]:.3f} and {stack[1]:.3f}. "
-            f"In the {len(well)} kinds in which the stack covers 93% or more, ours are {ratio:.2f} times as wide."
+            f"Where the stack covers 93% or more ({len(well)} of {len(by_method)}), ours are {ratio:.2f} times as wide."
         )
     header = ["kind", "human labels", "coverage", "stack", "width", "stack", "error", "stack"]
     return f"""## Twelve kinds of simulated panels
 
 Coverage, mean width and mean absolute error of the rates of systems, 95% intervals, beside the stack (logistic regression on all
-verdicts, bootstrap over labels). Nothing was tuned to these kinds. Repetitions: {KIND_TIMES[METHODS[0]]}, of the stack
-{KIND_TIMES[METHODS[1]]}.
+verdicts, bootstrap over labels). Nothing was tuned to these kinds. {KIND_TIMES[METHODS[0]]} repetitions, {KIND_TIMES[METHODS[1]]} of
+the stack: the standard error of a coverage of one kind is .02 to .04.
 
 {table(header, rows)}
 
-{" ".join(pooled)}"""
+{chr(10).join(pooled)}
+
+Below 94% are few labels with judges who are weak or alone, and judges who prefer one system, which the model knows by its human
+labels only."""
 
 
 def _lengths(out: dict[str, Any]) -> str:
@@ -110,7 +113,10 @@ favours no length; at most 5% are wished. *Named*: share of the judges who favou
 *width* of the rates of systems with the lengths and *without* them. *Excess*: by how much the system with the longest answers is
 too high beside that with the shortest. {LENGTH_TIMES} repetitions.
 
-{table([*header, "excess", "without"], rows)}"""
+{table([*header, "excess", "without"], rows)}
+
+Where judges favour long answers, lengths bring the coverage of the rates from .81 to .91 (all judges) and from .88 to .94 (three of
+six) with narrower intervals, and leave a half to two thirds of the excess. Where no judge does, they change little."""
 
 
 def _answers(out: dict[str, Any]) -> str:
