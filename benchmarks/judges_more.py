@@ -76,8 +76,8 @@ def _kinds(out: dict[str, Any]) -> str:
     return f"""## Twelve kinds of simulated panels
 
 Coverage, mean width and mean absolute error of the rates of systems, 95% intervals, beside the stack (logistic regression on all
-verdicts, bootstrap over labels). Nothing was tuned to these kinds. {KIND_TIMES[METHODS[0]]} repetitions, {KIND_TIMES[METHODS[1]]} of
-the stack: the standard error of a coverage of one kind is .02 to .04.
+verdicts, bootstrap over labels). Nothing was tuned to these kinds. {KIND_TIMES[METHODS[0]]} repetitions,
+{KIND_TIMES[METHODS[1]]} of the stack: the standard error of a coverage of one kind is .02 to .04.
 
 {table(header, rows)}
 
@@ -115,8 +115,8 @@ too high beside that with the shortest. {LENGTH_TIMES} repetitions.
 
 {table([*header, "excess", "without"], rows)}
 
-Where judges favour long answers, lengths bring the coverage of the rates from .81 to .91 (all judges) and from .88 to .94 (three of
-six) with narrower intervals, and leave a half to two thirds of the excess. Where no judge does, they change little."""
+Where judges favour long answers, lengths bring the coverage of the rates from .81 to .91 (all judges) and from .88 to .94 (three
+of six) with narrower intervals, and leave a half to two thirds of the excess. Where no judge does, they change little."""
 
 
 def _answers(out: dict[str, Any]) -> str:

@@ -21,8 +21,8 @@ def _assessments(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _scored(content: Content) -> dict[str, str]:
     """Return the metric of each column with scores."""
-    found = {name: _SCORE.fullmatch(str(name)) for name in content.columns}
-    return {name: match["metric"] for name, match in found.items() if match}
+    matches = {name: _SCORE.fullmatch(str(name)) for name in content.columns}
+    return {name: match["metric"] for name, match in matches.items() if match}
 
 
 def is_mlflow(content: Content) -> bool:
