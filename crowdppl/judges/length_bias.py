@@ -90,9 +90,9 @@ def sentences(draws: TruthDraws) -> list[str]:
         size = "longer" if mean > 0 else "shorter"
         answers = f"the {size} one of two answers" if draws.paired else f"{size} answers"
         out.append(
-            f"{listed([draws.verdicts.judges[j]])} favours {answers}: at equal true labels, its verdicts are higher by "
-            f"{mean:+.2f} ({low:+.2f} to {high:+.2f}) at the upper quartile of the lengths than at the lower one. Corrected "
-            f"rates account for it, uncorrected ones do not."
+            f"{listed([draws.verdicts.judges[j]])} favours {answers}: at equal true labels, the mean of its verdicts changes by "
+            f"{mean:+.2f} ({low:+.2f} to {high:+.2f}) from the lower to the upper quartile of the lengths. Corrected rates take "
+            f"it into account, uncorrected ones do not."
         )
     if out:
         out.append(
