@@ -26,12 +26,14 @@ QUALITY = (
     ("kappa", "kappa", False),
     ("position_bias", "position", True),
     ("self_preference", "self", True),
+    ("length_bias", "length", True),
 )
 LEGEND = {
     "sensitivity": "sens., spec.: probability of passing an item that should pass, and of failing one that should fail",
     "kappa": "kappa: agreement with the true label beyond chance",
     "position_bias": "position: accuracy where the correct answer is shown first, minus where it is second",
     "self_preference": "self: how much more often the own family's systems pass, given the true label",
+    "length_bias": "length: how much more often long answers pass (upper quartile) than short ones (lower), given the true label",
 }
 STATES = ("missing", "unparseable", "abstained")
 
@@ -104,6 +106,30 @@ def show_criteria(result: CriteriaResult) -> None:
         _print(title, rows, {"system"})
     for name, one in result.items():
         _legend(f"{name}: {judged.rate_name(one)}")
+    show_correlations(result)
+
+
+def show_correlations(result: CriteriaResult) -> None:
+    """Print the correlation of criteria across items."""
+    table = judged.known_correlations(result)
+    if not len(table):
+        return
+    rows = [
+        {
+            "criterion": str(row["criterion_a"]),
+            "other criterion": str(row["criterion_b"]),
+            "labelled": f"{row['labelled']:,}",
+            "correlation": "none"
+            if pd.isna(row["correlation"])
+            else f"{row['correlation']:+.2f} ({row['correlation_low']:+.2f} to {row['correlation_high']:+.2f})",
+            "of verdicts": _number(row["of_verdicts"], True),
+        }
+        for row in table.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    title = "Correlation of criteria across items"
+    _print(title, rows, {"criterion", "other criterion"}, spare=("labelled",))
+    _and_more(table, "pairs", "criteria_correlations.csv")
+    _legend(judged.CORRELATIONS)
 
 
 def panels_in_words(table: pd.DataFrame) -> pd.DataFrame:

@@ -99,8 +99,8 @@ class JudgeReading:
     format: Annotated[
         str | None,
         typer.Option(
-            help="inspect, promptfoo, deepeval, lm-eval, langfuse, phoenix, helm, arena, arena-hard, mt-bench, alpaca-eval, "
-            "openai-evals or table. "
+            help="inspect, promptfoo, deepeval, lm-eval, langfuse, langsmith, phoenix, braintrust, mlflow, ragas, helm, arena, "
+            "arena-hard, mt-bench, alpaca-eval, openai-evals or table. "
             "(default: detected from the file)"
         ),
     ] = None
@@ -130,6 +130,10 @@ class JudgeReading:
         typer.Option(
             help="Column of what several questions have in common, such as a document. (default: cluster, if there is one)"
         ),
+    ] = None
+    length: Annotated[
+        str | None,
+        typer.Option(help="Column of the length of the judged answer. (default: length, answer_tokens, tokens, ...)"),
     ] = None
     workers: Annotated[
         str | None,

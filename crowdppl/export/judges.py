@@ -13,6 +13,7 @@ from crowdppl import export
 from crowdppl.export.folders import replaced
 from crowdppl.export.results import write_run
 from crowdppl.judges import several_answers, system_table
+from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.states import State
 
@@ -37,7 +38,9 @@ TABLES = (
     "systems_population.csv",
     "comparisons_population.csv",
 )
-FILES = (*TABLES, "report.html", "run.json")
+# Those of several criteria.
+OF_CRITERIA = ("rates_by_criterion.csv", "criteria_correlations.csv")
+FILES = (*TABLES, *OF_CRITERIA, "report.html", "run.json")
 
 
 def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -76,10 +79,13 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
     return {name: out[name] for name in TABLES if name in out and len(out[name])}
 
 
-def together(tables: Mapping[Any, Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
+def together(result: CriteriaResult, tables: Mapping[Any, Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
     """Return the tables of several criteria by the name of their file, one below the other with a first column ``criterion``.
 
+    Besides, there are two of all criteria: the rates of systems side by side, and the correlations of criteria.
+
     Args:
+        result: of :func:`crowdppl.judges.fit_criteria`.
         tables: of each criterion, by its name.
     """
     out = {}
@@ -90,7 +96,7 @@ def together(tables: Mapping[Any, Mapping[str, pd.DataFrame]]) -> dict[str, pd.D
                 [part.assign(criterion=criterion)[["criterion", *part.columns]] for criterion, part in parts.items()],
                 ignore_index=True,
             )
-    return out
+    return out | dict(zip(OF_CRITERIA, (result.rates(), result.correlations()), strict=True))
 
 
 def write(

@@ -70,6 +70,7 @@ PRIORS: Mapping[str, BlockPrior] = {
     "strength": BlockPrior(0.0, 0.25, 0.7),
     "score_consensus": BlockPrior(3.0, 2.0, 0.3),
     "score": BlockPrior(0.0, 0.3, 1.0),
+    "length": BlockPrior(0.0, 0.5, 1.0),
     "position": BlockPrior(0.0, 0.3, 1.0),
     "abstained": BlockPrior(0.0, 0.5, 1.0),
     "unparseable": BlockPrior(0.0, 0.5, 1.0),

@@ -12,6 +12,7 @@ from crowdppl.arguments import Identifier, PositiveFloat, PositiveInt, checked
 from crowdppl.data import html
 from crowdppl.errors import DataError, OptionError, listed
 from crowdppl.judges import views
+from crowdppl.judges.criteria_correlation import correlations
 from crowdppl.judges.fit import fit
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.result import JudgesResult
@@ -57,6 +58,29 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
     def systems(self, target: Target = "items") -> pd.DataFrame:
         """Return :meth:`JudgesResult.systems` of each criterion."""
         return self._table(lambda result: result.systems(target))
+
+    @checked
+    def rates(self, target: Target = "items") -> pd.DataFrame:
+        """Return one table of systems and criteria.
+
+        Args:
+            target: as of :meth:`JudgesResult.systems`.
+
+        Returns:
+            A row for each system, in the order of the first criterion, and for each criterion a column of its name with the
+            corrected rate, and its ends ``..._low`` and ``..._high``; NaN where a criterion has no item of the system.
+        """
+        own = [
+            result.systems(target)
+            .set_index("system")[["corrected", "corrected_low", "corrected_high"]]
+            .set_axis([str(name), f"{name}_low", f"{name}_high"], axis=1)
+            for name, result in self.items()
+        ]
+        return pd.concat(own, axis=1).rename_axis("system").reset_index()
+
+    def correlations(self) -> pd.DataFrame:
+        """Return the correlation of criteria across items: see :func:`crowdppl.judges.criteria_correlation.correlations`."""
+        return correlations(self)
 
     @checked
     def comparisons(self, target: Target = "items") -> pd.DataFrame:

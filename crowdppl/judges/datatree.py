@@ -34,6 +34,8 @@ NAMES = {
     "clusters": "cluster",
 }
 OF_ITEM = ("system", "opponent", "question")
+# Fields of items that are stored if they are stated; files of earlier versions do not have them.
+OPTIONAL = ("cluster", "length", "opponent_length")
 OF_ROW = ("item", "judge", "label", "state", "swapped", "score", "cost", "seconds", "when", "version")
 # The same of human labels, whose items and classes are those of the verdicts.
 HUMAN_NAMES = {"annotators": "annotator", "strata": "stratum", "systems": "human_system", "answers": "answer"}
@@ -84,8 +86,7 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
     if draws.features.outcome is not None:
         truth["outcome"] = ("class", draws.features.outcome)
     constant = {f"{name}_of_item": ("item", getattr(v, name)) for name in OF_ITEM}
-    if len(v.clusters):
-        constant["cluster_of_item"] = ("item", v.cluster)
+    constant |= {f"{name}_of_item": ("item", getattr(v, name)) for name in OPTIONAL if len(getattr(v, name))}
     constant |= {name: ("verdict", getattr(v, name)) for name in OF_ROW if name not in ("label", "when")}
     constant["when"] = ("verdict", v.when.astype("datetime64[us]").astype(np.int64))
     constant["family_of_judge"] = ("judge", v.family)
@@ -148,8 +149,8 @@ def _attributes(tree: xr.DataTree) -> dict[str, Any]:
         for field in NAMES
         if field != "clusters" or "names_of_clusters" in constant  # not in files of earlier versions
     }
-    clustered = ("cluster",) if "cluster_of_item" in constant else ()
-    of_item: dict[str, Any] = {name: constant[f"{name}_of_item"].to_numpy() for name in (*OF_ITEM, *clustered)}
+    stated = [name for name in OPTIONAL if f"{name}_of_item" in constant]
+    of_item: dict[str, Any] = {name: constant[f"{name}_of_item"].to_numpy() for name in (*OF_ITEM, *stated)}
     verdicts = Verdicts(
         **names,
         **rows,

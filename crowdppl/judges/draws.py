@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from crowdppl.judges import values
 from crowdppl.judges.calibration import Calibration
 from crowdppl.judges.features import Features
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
+# Columns of tables of differences.
+DIFFERENCE = ("difference", "difference_low", "difference_high", "probability_better")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,8 +62,7 @@ class TruthDraws:
     @property
     def system_names(self) -> Array:
         """Name of the system of each item, ``(N,)``; ``None`` where it is not stated."""
-        names = np.append(self.verdicts.systems.astype(object), [None])
-        return names[self.verdicts.system]
+        return values.named(self.verdicts.systems, self.verdicts.system)
 
     @property
     def rated(self) -> tuple[Array, Array]:
@@ -86,7 +88,7 @@ class TruthDraws:
     @property
     def opponent_names(self) -> Array:
         """Name of the second system of each item, ``(N,)``; ``None`` for single answers."""
-        return np.append(self.verdicts.systems.astype(object), [None])[self.verdicts.opponent]
+        return values.named(self.verdicts.systems, self.verdicts.opponent)
 
     def expected(self, every: int) -> Array:
         """Return the expected value of each item given the weights of every so many draws, ``(D / every, N)``."""
@@ -106,10 +108,10 @@ class TruthDraws:
         low, high = self.ends(draws)
         return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
 
-    @staticmethod
-    def above_zero(draws: Array) -> float:
-        """Return the share of draws above zero; those at zero count half."""
-        return float((draws > 0).mean() + 0.5 * (draws == 0).mean())
+    def difference(self, draws: Array) -> dict[str, Any]:
+        """Return mean and interval of draws of a difference ``(D,)``, and the share above zero; those at zero count half."""
+        better = float((draws > 0).mean() + 0.5 * (draws == 0).mean())
+        return self.columns("difference", draws) | {"probability_better": better}
 
     def counts(self, rows: Array | None = None) -> Array:
         """Return the verdicts of each judge by true and given label in every draw, ``(D, J, K, K)``.

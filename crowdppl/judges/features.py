@@ -20,11 +20,17 @@ block               features
 ``system_rate``     log share of class ``k`` in all verdicts on the system: how common the class is there
 ``system``          one for each system and class: judges that are too kind or too strict to this system
 ``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
+``length``          log length of the answer, or of its ratio to the opponent's: one for each class, see below
 ``position``        two answers: whether the first answer shown was chosen, where a judge saw one order only
 ``abstained``       whether a judge abstained, by class; likewise ``unparseable``
 ==================  ===========================================================================================
 
 The scores of a judge take the place of its labels, which are less informative.
+
+If a judge passes long answers more often, ``logit p(pass | truth, length) = a_truth + b length``, both of its verdicts say less
+for passing the longer the answer is: to first order in ``b``, each log-likelihood ratio falls by ``b length (p(pass | passes) -
+p(pass | fails))``, whatever the verdict is. One coefficient of the length therefore corrects for all judges; it also holds how
+often long answers really pass.
 
 Where items are pairs of answers of two systems, ``strength`` has that of each system, which enters as in the model of Davidson
 (1970): half the difference of the two strengths for the class in which the first system is better, minus that for the
@@ -44,6 +50,7 @@ from scipy.sparse.linalg import eigsh
 from scipy.stats import rankdata
 
 from crowdppl.judges import pairwise
+from crowdppl.judges.lengths import contrast
 from crowdppl.judges.states import State
 from crowdppl.judges.verdicts import Verdicts
 
@@ -95,6 +102,8 @@ class Features:
         score: scores as centred ranks, ``(N, J')``; 0 without a score. ``J'`` is the number of judges with scores.
         score_consensus: weight of each of them in the consensus of scores, ``(J',)``.
         slope: what a unit of score adds to the logit of each class, ``(K,)``.
+        length: standardised log length of each answer, or of the ratio of the lengths of two answers, 0 where not known,
+            ``(N, 1)``; ``(N, 0)`` without lengths that vary.
         position: sum over a judge's verdicts on the item of +1 where the first class was shown first and -1 where the second
             was, for judges who mostly saw one order, ``(N, J'')``.
         states: name of a state of missing verdicts, and share of a judge's requests on the item that ended in it, for the judges
@@ -114,6 +123,7 @@ class Features:
     score: Array
     score_consensus: Array
     slope: Array
+    length: Array
     position: Array
     states: dict[str, Array]
 
@@ -169,6 +179,11 @@ class Features:
             score = self.score[index][:, None, :] * self.slope[:, None]  # (n, K, J')
             consensus = score @ self.score_consensus / score.shape[2]
             parts |= {"score_consensus": consensus[:, :, None], "score": score}
+        if self.length.shape[1]:
+            long = self.length[index]
+            parts["length"] = (
+                _by_class(long, K) if self.outcome is None else long[:, None, :] * self.outcome[:, None] / 2
+            )
         if self.position.shape[1]:
             sides = np.array([0.5, -0.5, *[0.0] * (K - 2)]) if self.outcome is None else self.outcome / 2
             parts["position"] = self.position[index][:, None, :] * sides[:, None]
@@ -244,6 +259,7 @@ def features_of(verdicts: Verdicts, outcome: Array | None = None, value: Array |
         score=score,
         score_consensus=score_consensus,
         slope=slope,
+        length=_length(verdicts, paired=outcome is not None),
         position=_position(verdicts, given),
         states={
             state.name.lower(): own
@@ -374,6 +390,15 @@ def _position(verdicts: Verdicts, given: Array) -> Array:
     seen = np.maximum((number > 0).sum(0), 1)
     varied = ((np.abs(order) > 0).sum(0) > ONE_ORDER * seen) & ((order > 0).any(0) & (order < 0).any(0))
     return order[:, varied]
+
+
+def _length(verdicts: Verdicts, paired: bool) -> Array:
+    """Return the standardised log length of each answer, or ratio of lengths, ``(N, 1)``; ``(N, 0)`` if none vary."""
+    log = contrast(verdicts.length, verdicts.opponent_length, paired)
+    known = np.isfinite(log)
+    if not known.any() or np.ptp(log[known]) == 0:
+        return np.zeros((len(verdicts.items), 0))
+    return np.where(known, (log - log[known].mean()) / log[known].std(), 0.0)[:, None]
 
 
 def _state(verdicts: Verdicts, state: State) -> Array:

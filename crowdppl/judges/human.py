@@ -16,7 +16,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import Coded, rows_text
 from crowdppl.data.questions import CRITERIA, named
 from crowdppl.errors import DataError, listed
-from crowdppl.judges import criteria, pairwise
+from crowdppl.judges import criteria, pairwise, values
 from crowdppl.judges.matching import alike, require_common, same_numbers, same_spelling, union
 from crowdppl.judges.states import normalised, state_words
 from crowdppl.judges.table import Table
@@ -362,7 +362,7 @@ class HumanLabels:
         if unknown:
             notes.append(f"human labels of systems that nobody judged: {listed(unknown)}")
         names = alike(self.items, verdicts.questions, "item", notes)
-        second = np.append(self.systems.astype(object), [None])[self.opponent if two else np.full(len(self), -1)]
+        second = values.named(self.systems, self.opponent if two else np.full(len(self), -1))
         pairs = [
             unit_name(names[i], self.systems[s], t) for i, s, t in zip(self.item, self.system, second, strict=True)
         ]

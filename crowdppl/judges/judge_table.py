@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import betaincinv
 
-from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges import length_bias
+from crowdppl.judges.draws import DIFFERENCE, TruthDraws
 from crowdppl.judges.families import family_of
 from crowdppl.judges.features import by_judge
 from crowdppl.judges.panel_table import COMMON, Correlations
@@ -37,6 +38,8 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     - ``position_bias``: accuracy where the correct answer is shown first, minus that where it is shown second, for pairs;
       ``inconsistent``: share of pairs, seen in both orders, on which the judge gave two verdicts;
     - ``self_preference``: how much more often the judge passes systems of its own family than others with the same true labels;
+    - ``length_bias``: how much more often the judge passes an answer as long as the upper quartile of the lengths than one as
+      long as the lower quartile, with the same true label (:mod:`crowdppl.judges.length_bias`);
     - ``consistency``: where a judge has several verdicts on an item, with the same order of two answers and the same version: the
       share of pairs of such verdicts that agree; 1 minus it is the noise of repeated calls;
     - ``unparseable_rate`` and ``abstention_rate``: of the requests, with Jeffreys intervals;
@@ -69,6 +72,9 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     own = _self_preference(draws)
     if own is not None:
         frame |= draws.columns("self_preference", own)
+    long = length_bias.length_bias(draws)
+    if long is not None:
+        frame |= draws.columns("length_bias", long)
     consistency = _consistency(v)
     if np.isfinite(consistency).any():
         frame["consistency"] = consistency
@@ -110,11 +116,9 @@ def comparisons(draws: TruthDraws) -> pd.DataFrame:
     for a, b in zip(*np.nonzero(np.triu(common >= COMMON, 1)), strict=True):
         own = difference[:, a, b]
         first, second = (a, b) if own.mean() >= 0 else (b, a)
-        own = difference[:, first, second]
-        low, high = draws.ends(own)
-        rows.append((v.judges[first], v.judges[second], common[a, b], own.mean(), low, high, draws.above_zero(own)))
-    names = ["judge_a", "judge_b", "items", "difference", "difference_low", "difference_high", "probability_better"]
-    table = pd.DataFrame(rows, columns=names)
+        row = {"judge_a": v.judges[first], "judge_b": v.judges[second], "items": common[a, b]}
+        rows.append(row | draws.difference(difference[:, first, second]))
+    table = pd.DataFrame(rows, columns=["judge_a", "judge_b", "items", *DIFFERENCE])
     return table.sort_values("probability_better", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -141,31 +145,14 @@ def versions(draws: TruthDraws) -> pd.DataFrame:
                     number = np.bincount(v.item[side], minlength=len(v.items))[v.item[side]]
                     right = draws.truth[:, v.item[side]] == v.label[side]
                     shares.append((right / number).sum(1) / len(common))
-                difference = shares[1] - shares[0]
-                low, high = draws.ends(difference)
-                rows.append(
-                    {
-                        "judge": v.judges[j],
-                        "version_a": v.versions[a],
-                        "version_b": v.versions[b],
-                        "items": len(common),
-                        "difference": difference.mean(),
-                        "difference_low": low,
-                        "difference_high": high,
-                        "probability_better": draws.above_zero(difference),
-                    }
-                )
-    names = [
-        "judge",
-        "version_a",
-        "version_b",
-        "items",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "probability_better",
-    ]
-    return pd.DataFrame(rows, columns=names)
+                row = {
+                    "judge": v.judges[j],
+                    "version_a": v.versions[a],
+                    "version_b": v.versions[b],
+                    "items": len(common),
+                }
+                rows.append(row | draws.difference(shares[1] - shares[0]))
+    return pd.DataFrame(rows, columns=["judge", "version_a", "version_b", "items", *DIFFERENCE])
 
 
 def _joint(counts: Array, rng: np.random.Generator) -> Array:

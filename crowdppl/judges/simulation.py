@@ -30,6 +30,7 @@ def simulate(
     correlation: Annotated[float, arguments.number(at_least=0, below=1)] = 0.5,
     rates: Annotated[Sequence[float], arguments.several(arguments.between(0, 1, 0.7))] = (0.8, 0.65, 0.5),
     items: PositiveInt = 200,
+    verbosity: Annotated[Sequence[float], arguments.several(arguments.number())] | None = None,
     seed: Seed = 0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Simulate verdicts ``pass`` and ``fail`` on the answers of systems, and the true labels.
@@ -43,20 +44,31 @@ def simulate(
         correlation: latent correlation of errors within a family.
         rates: rate of true ``pass`` of each system, ``(S,)``.
         items: number of items of each system; item ``q`` of every system is the answer to question ``q``.
+        verbosity: how much each judge favours long answers, ``(J,)``: shift of its latent variable towards ``pass`` for each
+            standard deviation of the log length. Answers then have a ``length`` in tokens; each system's are half a standard
+            deviation longer than those of the one before. Defaults to answers without lengths.
         seed: random seed.
 
     Returns:
-        The verdicts, with columns ``item``, ``system``, ``question``, ``judge``, ``family`` and ``verdict``, and the true labels,
-        with columns ``item`` and ``verdict``.
+        The verdicts, with columns ``item``, ``system``, ``question``, ``judge``, ``family``, ``verdict`` and, with ``verbosity``,
+        ``length``, and the true labels, with columns ``item`` and ``verdict``.
 
     Raises:
-        OptionError: if accuracies and families differ in number.
+        OptionError: if accuracies, families and ``verbosity`` differ in number.
     """
     rng = np.random.default_rng(seed)
     N, S, J = items * len(rates), len(rates), len(accuracy)
     system = np.repeat(np.arange(S), items)
     truth = rng.random(N) < np.asarray(rates)[system]
-    judges, families, wrong = _errors(rng, N, accuracy, family, correlation)
+    shift, long = np.zeros((N, J)), np.zeros(N)
+    if verbosity is not None:
+        if len(verbosity) != J:
+            raise OptionError(f"{J} accuracies and {len(verbosity)} of verbosity; give one of each for every judge")
+        own = np.random.default_rng([seed, 1])  # the same errors as without lengths
+        long = own.standard_normal(N) + (system - (S - 1) / 2) / 2
+        # Towards pass: an answer that passes is judged right more often, another one wrong.
+        shift = np.where(truth, -1, 1)[:, None] * long[:, None] * np.asarray(verbosity)
+    judges, families, wrong = _errors(rng, N, accuracy, family, correlation, shift)
     passed = truth[:, None] ^ wrong
     item = np.array([f"q{q}-s{s + 1}" for s, q in zip(system, np.tile(np.arange(items), S), strict=True)], dtype=object)
     text = np.array(["fail", "pass"], dtype=object)
@@ -68,6 +80,8 @@ def simulate(
         "family": np.tile(families, N),
         "verdict": text[passed.astype(int).ravel()],
     }
+    if verbosity is not None:
+        verdicts["length"] = np.repeat(np.ceil(np.exp(5.5 + 0.5 * long)).astype(int), J)
     return pd.DataFrame(verdicts), pd.DataFrame({"item": item, "verdict": text[truth.astype(int)]})
 
 
@@ -139,9 +153,16 @@ def simulate_pairs(
 
 
 def _errors(
-    rng: np.random.Generator, N: int, accuracy: Sequence[float], family: Sequence[str], correlation: float
+    rng: np.random.Generator,
+    N: int,
+    accuracy: Sequence[float],
+    family: Sequence[str],
+    correlation: float,
+    shift: float | npt.NDArray[Any] = 0.0,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return names and families of the judges, ``(J,)``, and which of their verdicts are wrong, ``(N, J)``.
+
+    ``shift`` is added to the threshold below which a verdict is wrong, ``(N, J)``.
 
     Raises:
         OptionError: if accuracies and families differ in number.
@@ -153,4 +174,4 @@ def _errors(
     latent = np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * rng.standard_normal((N, len(accuracy)))
     number = pd.Series(of).groupby(of).cumcount().to_numpy() + 1
     judges = np.array([f"{names[f]}-{n}" for f, n in zip(of, number, strict=True)], dtype=object)
-    return judges, names[of], latent < ndtri(1 - np.asarray(accuracy))
+    return judges, names[of], latent < ndtri(1 - np.asarray(accuracy)) + shift

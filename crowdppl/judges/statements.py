@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.errors import listed
-from crowdppl.judges import drift
+from crowdppl.judges import drift, length_bias
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
 from crowdppl.judges.system_table import FEWEST as FEWEST_CLUSTERS
@@ -164,6 +164,7 @@ def statements(draws: TruthDraws, changes: pd.DataFrame) -> list[str]:
     if labelled:
         out += _treated_unlike(draws)
     out += drift.sentences(draws, changes)
+    out += length_bias.sentences(draws)
     given = np.bincount(
         v.judge[v.label >= 0] * len(v.labels) + v.label[v.label >= 0], minlength=len(v.judges) * len(v.labels)
     )

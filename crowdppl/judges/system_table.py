@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.judges import pairwise
-from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.draws import DIFFERENCE, TruthDraws
 
 Array = npt.NDArray[Any]
 Target = Literal["items", "population"]
@@ -69,14 +69,11 @@ def comparisons(draws: TruthDraws, target: Target) -> pd.DataFrame:
     order = rate.mean(0).argsort()[::-1] if len(v.systems) else []
     rows = []
     for a, b in combinations(order, 2):
-        difference = rate[:, a] - rate[:, b]
-        low, high = draws.ends(difference)
-        row = [v.systems[a], v.systems[b], difference.mean(), low, high, draws.above_zero(difference)]
+        row = {"system_a": v.systems[a], "system_b": v.systems[b]} | draws.difference(rate[:, a] - rate[:, b])
         if davidson is not None:
-            wins = pairwise.preference(davidson[0][:, [a, b]], davidson[1])[:, 0, 1]
-            row += [wins.mean(), *draws.ends(wins)]
+            row |= draws.columns("wins", pairwise.preference(davidson[0][:, [a, b]], davidson[1])[:, 0, 1])
         rows.append(row)
-    names = ["system_a", "system_b", "difference", "difference_low", "difference_high", "probability_better"]
+    names = ["system_a", "system_b", *DIFFERENCE]
     return pd.DataFrame(rows, columns=[*names, *(["wins", "wins_low", "wins_high"] if draws.paired else [])])
 
 

@@ -41,6 +41,11 @@ def names(column: pd.Series[Any], what: str, where: str) -> Coded:
     return Coded(codes, rest.names)
 
 
+def named(names: Array, codes: Array) -> Array:
+    """Return the name of each code, ``None`` for -1, ``(n,)``."""
+    return np.append(names.astype(object), [None])[codes]
+
+
 def constant(codes: Array, group: Array, count: int) -> tuple[npt.NDArray[np.int64], Array]:
     """Return the code that each group has ``(count,)``, -1 without one, and the rows that contradict it.
 

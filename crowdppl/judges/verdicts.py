@@ -21,6 +21,7 @@ from crowdppl.errors import DataError, listed, suggestion
 from crowdppl.judges import criteria, pairwise, values
 from crowdppl.judges.families import families_of
 from crowdppl.judges.labelled import labelled, with_scores
+from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS, lengths
 from crowdppl.judges.states import State as State
 from crowdppl.judges.states import state_words
 from crowdppl.judges.table import Table
@@ -49,8 +50,15 @@ ROLES = (
     "seconds",
     "when",
     "status",
+    "length",
+    "opponent_length",
 )
-_USUAL = {role: (role,) for role in ROLES} | {"answer": ANSWERS, "run": criteria.RUNS}
+_USUAL = {role: (role,) for role in ROLES} | {
+    "answer": ANSWERS,
+    "run": criteria.RUNS,
+    "length": LENGTHS,
+    "opponent_length": OPPONENT_LENGTHS,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +100,8 @@ class Verdicts:
         notes: what was read, dropped or unusual, in sentences.
         clusters: names of the clusters of items, such as documents, ``(C,)``.
         cluster: cluster of each item, ``(N,)`` int64, -1 if not stated; ``(0,)`` if none is.
+        length: length of each answer in tokens, characters or words, ``(N,)``, NaN if not stated; ``(0,)`` if none is.
+        opponent_length: of pairs, the length of the second answer, likewise.
     """
 
     items: Array
@@ -123,6 +133,8 @@ class Verdicts:
     notes: tuple[str, ...] = ()
     clusters: Array = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=object))
     cluster: Codes = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    length: npt.NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    opponent_length: npt.NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     @checked
@@ -148,6 +160,8 @@ class Verdicts:
         seconds: Identifier = None,
         when: Identifier = None,
         status: Identifier = None,
+        length: Identifier = None,
+        opponent_length: Identifier = None,
         unparseable: Annotated[Iterable[str], arguments.a_list] | None = None,
         abstained: Annotated[Iterable[str], arguments.a_list] | None = None,
         labels: Iterable[Any] | None = None,
@@ -207,6 +221,11 @@ class Verdicts:
             seconds: column of durations of at least 0.
             when: column of dates, or of seconds or milliseconds since 1970.
             status: column of states.
+            length: column of the length of the answer, in tokens, characters or words, at least 0. Whether judges favour long
+                answers is then part of the model, and of :meth:`JudgesResult.judges`. Defaults to ``length``, ``answer_tokens``,
+                ``response_length``, ``tokens`` and others (:data:`crowdppl.judges.lengths.LENGTHS`), if there is one value for
+                each answer.
+            opponent_length: of pairs, column of the length of the second answer.
             unparseable: texts for *unparseable*. Defaults to :data:`crowdppl.judges.states.UNPARSEABLE` and
                 :data:`crowdppl.judges.states.NOTHING`.
             abstained: texts for *abstained*. Defaults to :data:`crowdppl.judges.states.ABSTAINED`.
@@ -238,6 +257,8 @@ class Verdicts:
             "seconds": seconds,
             "when": when,
             "status": status,
+            "length": length,
+            "opponent_length": opponent_length,
         }
         table = table_of(frame, given, source)
         criteria.refuse_several(
@@ -256,6 +277,8 @@ class Verdicts:
         asked = np.where(unit.question >= 0, unit.question, len(unit.questions) + np.arange(len(unit.items)))
         names = np.array([*unit.questions.tolist(), *unit.items.tolist()], dtype=object)
         of_item = table.one_per(clusters, "cluster", Coded(asked[unit.item], names), "question")[asked]
+        item = Coded(unit.item, unit.items)
+        long = lengths(table, item, unit.turned, stated=length is not None, notes=notes)
         kept = ~_copies(table, notes)
         scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
         times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
@@ -307,6 +330,8 @@ class Verdicts:
             notes=(*notes, *unit.notes),
             clusters=clusters.names,
             cluster=of_item if len(clusters.names) else of_item[:0],
+            length=long.first,
+            opponent_length=long.second,
         )
 
     @classmethod
@@ -458,11 +483,7 @@ class Verdicts:
 
         ``item`` is the question where items are pairs of question and system.
         """
-
-        def named(names: Array, codes: Codes) -> Array:
-            return np.append(names.astype(object), [None])[codes]
-
-        item = self.item
+        item, named = self.item, values.named
         table = {
             "item": named(self.questions, self.question[item]) if self.pairs else self.items[item],
             "judge": self.judges[self.judge],
@@ -472,6 +493,7 @@ class Verdicts:
             "opponent": named(self.systems, self.opponent[item]),
             "question": named(self.questions, self.question[item]),
             **({"cluster": named(self.clusters, self.cluster[item])} if len(self.clusters) else {}),
+            **{name: getattr(self, name)[item] for name in ("length", "opponent_length") if len(getattr(self, name))},
             "family": self.families[self.family[self.judge]],
             "version": named(self.versions, self.version),
             "swapped": np.where(self.swapped < 0, np.nan, self.swapped),

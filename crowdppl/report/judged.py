@@ -22,12 +22,28 @@ ITEMS = 20_000
 # Judges up to which the correlations of all pairs are shown, and systems up to which all pairs are compared in a matrix.
 MATRIX_JUDGES, MATRIX_SYSTEMS = 80, 12
 # Columns of names, which may be numbers.
-NAMES = ("item", "label", "judge", "judge_a", "judge_b", "annotator", "system", "opponent")
+NAMES = (
+    "item",
+    "label",
+    "judge",
+    "judge_a",
+    "judge_b",
+    "annotator",
+    "system",
+    "opponent",
+    "criterion_a",
+    "criterion_b",
+)
 # What the alternative annotator test says.
 ALTERNATIVE = (
     "the alternative annotator test of Calderon, Reichart and Dror (2025), in which a judge may be worse by .2 since it costs "
     "less; winning rate: share of the people whom the judge can replace; as good: how often it agrees with the others at least "
     "as often as the person does"
+)
+# What the correlations of criteria are.
+CORRELATIONS = (
+    "correlation of the labels by people; of verdicts: that of the mean verdicts, much higher where judges carry their "
+    "impression from one criterion over to another"
 )
 # The page proposes a width of this share of the widest interval.
 NARROWER = 0.7
@@ -195,7 +211,20 @@ def criteria_content(
         )
         for name, one in result.items()
     ]
-    return {"title": parts[0]["title"], "criteria": [str(name) for name in result], "parts": parts}
+    return {
+        "title": parts[0]["title"],
+        "criteria": [str(name) for name in result],
+        "parts": parts,
+        "correlations": _columns(known_correlations(result)),
+        "correlations_words": CORRELATIONS,
+    }
+
+
+def known_correlations(result: CriteriaResult) -> pd.DataFrame:
+    """Return the correlations of criteria, the strongest first; those that are not known are left out."""
+    table = result.correlations()
+    table = table[table[["correlation", "of_verdicts"]].notna().any(axis=1)]
+    return table.sort_values("correlation", key=abs, ascending=False, kind="stable", ignore_index=True)
 
 
 def further_words(result: JudgesResult) -> str:

@@ -114,6 +114,10 @@ if (page.parts) {
     { name: "system", text: true, row: true, value: (s) => names[s], cell: (s) => names[s] },
     ...page.parts.map((part, n) => ({ name: page.criteria[n], num: true, value: (s) => part.systems.corrected[part.systems.system.indexOf(names[s])] ?? -1, cell: (s) => cellOf(names[s], part) })),
   ], { search: (s) => names[s] });
+  section("criteria-correlations", "Correlation of criteria", `Across items, with ${level} intervals: ${page.correlations_words}.`, page.correlations, "pairs of criteria", (t) => [
+    named(t, "criterion_a", "criterion", true), named(t, "criterion_b", "other criterion"), countOf(t, "labelled"), change(t, "correlation"),
+    { name: "of verdicts", num: true, value: (n) => t.of_verdicts[n], cell: (n) => (t.of_verdicts[n] === null ? "–" : signed(t.of_verdicts[n])) },
+  ]);
 }
 
 // ---------------------------------------------------------------- systems
@@ -166,7 +170,8 @@ at("judges-note").textContent = `Accuracy: probability that a verdict on a furth
   (binary ? "Sensitivity and specificity: probability of passing an item that should pass, and of failing one that should fail. " : "") +
   "Kappa: agreement with the true label beyond chance." +
   (has("position_bias") ? " Position: accuracy where the correct answer is shown first, minus that where it is second. Inconsistent: share of pairs with two verdicts in the two orders." : "") +
-  (has("self_preference") ? " Self-preference: how much more often a judge passes systems of its own family, given the true label." : "");
+  (has("self_preference") ? " Self-preference: how much more often a judge passes systems of its own family, given the true label." : "") +
+  (has("length_bias") ? " Length: how much more often it passes answers as long as the upper quartile of the lengths than those as long as the lower quartile, given the true label." : "");
 const shown = rows(judges).slice(0, 40);
 for (const [name, words] of binary ? [["sensitivity", "Sensitivity"], ["specificity", "Specificity"]] : [["accuracy", "Accuracy"]]) {
   const values = shown.flatMap((j) => [judges[`${name}_low`][j], judges[`${name}_high`][j]]).filter((x) => x !== null);
@@ -188,6 +193,7 @@ const judgeColumns = [
   ...(has("position_bias") ? [quality("position_bias", "position", signed, signedSpan)] : []),
   ...(has("inconsistent") ? [quality("inconsistent", "inconsistent")] : []),
   ...(has("self_preference") ? [quality("self_preference", "self-preference", signed, signedSpan)] : []),
+  ...(has("length_bias") ? [quality("length_bias", "length", signed, signedSpan)] : []),
   ...(has("cost_per_effective_verdict") ? [{ name: "cost", num: true, value: (j) => judges.cost_per_effective_verdict[j],
     cell: (j) => withEnds(judges.cost_per_effective_verdict[j] === null ? "–" : String(Number(judges.cost_per_effective_verdict[j].toPrecision(3))), "an effective verdict") }] : []),
 ];

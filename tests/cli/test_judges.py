@@ -99,7 +99,7 @@ def test_what_is_printed(written, files):
 
 def test_what_is_written(written, files):
     _, out = written
-    assert {path.name for path in out.iterdir()} == set(folder.FILES)
+    assert {path.name for path in out.iterdir()} == set(folder.FILES) - set(folder.OF_CRITERIA)
     result = crowdppl.judges.fit(crowdppl.judges.read(files / "verdicts.csv"), pd.read_csv(files / "human.csv"))
     expected = {
         "judges": result.judges(),

@@ -8,6 +8,7 @@ from commands import run
 from crowdppl import DataError, OptionError, judges
 from crowdppl.data.questions import CRITERIA
 from crowdppl.errors import silent
+from crowdppl.judges.criteria_correlation import posterior
 
 WORDS = {"helpful": ("bad", "good"), "safe": ("fail", "pass")}
 RATES = {"helpful": (0.8, 0.4), "safe": (0.3, 0.9)}
@@ -98,6 +99,71 @@ def test_each_criterion_is_fitted_as_if_it_were_alone(both):
     rates = both.systems().set_index(["criterion", "system"])["corrected"]
     true = truth.assign(passes=truth["verdict"].isin(["good", "pass"])).groupby(["metric", "system"])["passes"].mean()
     np.testing.assert_allclose(rates.sort_index(), true.sort_index(), atol=0.12)
+
+
+def on_two(seed=0, items=120, together=0.8, halo=0.0, labelled=60):
+    """Verdicts on two criteria whose true labels are equal in a share of the items; judges may repeat their first verdict."""
+    rng = np.random.default_rng(seed)
+    a = rng.random(items) < 0.5
+    truth = {"fair": a, "clear": a ^ (rng.random(items) > together)}
+    rows = []
+    for j in range(3):
+        said = {name: z ^ (rng.random(items) < 0.15) for name, z in truth.items()}
+        said["clear"] = np.where(rng.random(items) < halo, said["fair"], said["clear"])
+        rows += [
+            (f"q{i}", f"m{j}/x", name, "ok" if one else "no") for name, y in said.items() for i, one in enumerate(y)
+        ]
+    people = [(f"q{i}", name, "ok" if z[i] else "no") for name, z in truth.items() for i in range(labelled)]
+    verdicts = pd.DataFrame(rows, columns=["item", "judge", "criterion", "verdict"])
+    return verdicts, pd.DataFrame(people, columns=["item", "criterion", "verdict"]), truth
+
+
+def test_correlation_of_criteria_is_that_of_the_labels_by_people():
+    verdicts, people, truth = on_two(halo=0.9, together=0.6)
+    result = judges.fit_criteria(verdicts, people, num_samples=50)
+    row = result.correlations().iloc[0]
+    assert (row["criterion_a"], row["criterion_b"], row["labelled"], row["judged"]) == ("fair", "clear", 60, 120)
+    exact = np.corrcoef(truth["fair"][:60], truth["clear"][:60])[0, 1]
+    assert row["correlation"] == pytest.approx(exact, abs=0.02)
+    assert row["correlation_low"] < exact < row["correlation_high"]
+    wide = verdicts.assign(ok=verdicts["verdict"] == "ok").pivot_table(index="item", columns="criterion", values="ok")
+    assert row["of_verdicts"] == pytest.approx(wide["fair"].corr(wide["clear"]))
+    assert row["of_verdicts"] > row["correlation_high"]
+
+
+def test_correlations_that_are_not_known():
+    verdicts, people, _ = on_two()
+    blind = judges.fit_criteria(verdicts, num_samples=50).correlations().iloc[0]
+    assert blind["labelled"] == 0
+    assert np.isnan(blind["correlation"])
+    assert np.isfinite(blind["of_verdicts"])
+    alike = people.assign(verdict=np.where(people["criterion"] == "fair", "ok", people["verdict"]))
+    assert np.isnan(judges.fit_criteria(verdicts, alike, num_samples=50).correlations()["correlation"][0])
+    one = judges.fit_criteria(
+        {"fair": judges.Verdicts.from_frame(verdicts[verdicts["criterion"] == "fair"])}, num_samples=50
+    )
+    assert len(one.correlations()) == 0
+
+
+def test_intervals_of_correlations_cover():
+    """Of 300 intervals of 95%, fewer than 270 contain the correlation with a probability below .001."""
+    rng, inside, grades = np.random.default_rng(0), 0, np.arange(2.0)
+    for n in range(300):
+        joint = np.array([[0.4, 0.1], [0.1, 0.4]]) if n % 2 else np.array([[0.63, 0.27], [0.07, 0.03]])
+        drawn = posterior(rng.multinomial(40, joint.ravel()).reshape(2, 2).astype(float), grades, grades)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        inside += low <= (0.6 if n % 2 else 0.0) <= high
+    assert inside >= 270
+
+
+def test_one_table_of_systems_and_criteria(both):
+    wide = both.rates().set_index("system")
+    assert wide.columns.tolist() == [f"{name}{end}" for name in both for end in ("", "_low", "_high")]
+    for name in both:
+        alone = both[name].systems().set_index("system")
+        for end in ("", "_low", "_high"):
+            assert wide[f"{name}{end}"].to_dict() == alone[f"corrected{end}"].to_dict()
+    assert wide.index.tolist() == both["helpful"].systems()["system"].tolist()
 
 
 def test_what_passes_and_names_may_be_stated_by_criterion():
@@ -195,6 +261,9 @@ def test_the_command_fits_each_criterion_or_one(tmp_path):
     assert "All criteria: corrected rate of each system" in output
     systems = pd.read_csv(tmp_path / "out" / "systems.csv")
     assert systems["criterion"].tolist() == ["helpful", "helpful", "safe", "safe"]
+    assert pd.read_csv(tmp_path / "out" / "rates_by_criterion.csv").columns[:2].tolist() == ["system", "helpful"]
+    assert pd.read_csv(tmp_path / "out" / "criteria_correlations.csv")["labelled"].tolist() == [30]
+    assert "Correlation of criteria across items" in output
     assert '"criteria":["helpful","safe"]' in (tmp_path / "out" / "report.html").read_text()
     output = judged("--metric", "safe")
     assert "30 of 40 items have human labels" in output

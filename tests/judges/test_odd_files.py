@@ -57,6 +57,51 @@ FILES = {
             {"instance": {"id": "i2"}, "train_trial_index": 0, "annotations": {"x": {"g": {"c": {"score": 3}}}}},
         ],
     },
+    "langsmith.jsonl": [
+        {
+            "run_id": "r1",
+            "key": "k",
+            "score": 1.0,
+            "value": None,
+            "feedback_source": {"type": "model"},
+            "session_id": "e",
+        },
+        {"run_id": "r2", "key": "k", "score": 0.0, "value": None, "feedback_source": {"type": "app", "user_id": "u"}},
+    ],
+    "braintrust.jsonl": [
+        {"id": "a", "input": {"q": 1}, "output": "o", "scores": {"F": 0.4}, "span_attributes": {"type": "eval"}},
+        {"id": "b", "input": "q", "output": "p", "scores": {"F": 1}, "metadata": {"model": "m"}, "experiment_id": "e"},
+    ],
+    "mlflow.jsonl": [
+        {
+            "info": {
+                "trace_id": "t",
+                "assessments": [
+                    {
+                        "assessment_name": "c",
+                        "source": {"source_type": "LLM_JUDGE", "source_id": "openai:/m"},
+                        "feedback": {"value": "yes"},
+                    }
+                ],
+            }
+        }
+    ],
+    "ragas.json": [
+        {"user_input": "q", "response": "a", "faithfulness": 0.5},
+        {"user_input": "r", "response": "b", "faithfulness": 1},
+    ],
+    "output_items.json": {
+        "data": [
+            {
+                "object": "eval.run.output_item",
+                "datasource_item_id": n,
+                "run_id": "r",
+                "results": [{"name": "g", "passed": n > 0, "score": 0.5, "sample": {"model": "j"}}],
+                "sample": {"model": "m", "output": [{"content": "x"}]},
+            }
+            for n in range(2)
+        ]
+    },
     "table.jsonl": [
         {"item": 1, "judge": "j", "verdict": "yes", "score": 0.1, "system": "s", "when": 3, "swapped": 1},
         {"item": 2, "judge": "k", "verdict": "no"},

@@ -111,12 +111,12 @@ def judges_command(
         }
         stated["map"] = inputs.names_by_label(names) or None
         start = time.perf_counter()
-        if None in verdicts:
+        several = None if None in verdicts else fit_criteria(verdicts, labels, **stated)
+        if several is None:
             alone = fit(verdicts[None], labels, **stated)
             result: JudgesResult | CriteriaResult = alone
             parts: dict[Any, JudgesResult] = {None: alone}
         else:
-            several = fit_criteria(verdicts, labels, **stated)
             result, parts = several, dict(several)
             display_judges.show_criteria(several)
         seconds = time.perf_counter() - start
@@ -144,7 +144,7 @@ def judges_command(
             "seconds": seconds,
         }
         every = {name: folder.tables(one, own) for (name, one), own in zip(parts.items(), computed, strict=True)}
-        contents = every[None] if None in every else folder.together(every)
+        contents = folder.together(several, every) if several else every[None]
         _write(result, out, contents, width, run, title=title, raw=raw)
 
 

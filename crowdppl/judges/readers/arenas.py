@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from crowdppl.judges.readers.content import Content, first, mapping
+from crowdppl.judges.readers.content import Content, first, mapping, parsed
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.readers.tables import standard_names
 from crowdppl.judges.states import State
@@ -41,18 +39,6 @@ def _is_false(value: Any) -> bool:
     return str(value).strip().lower() in ("false", "0", "0.0")
 
 
-def _tag(value: Any) -> Mapping[str, Any]:
-    """Return an object that tables hold as JSON or as Python writes it; empty for anything else."""
-    if not isinstance(value, str):
-        return mapping(value)
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            return mapping(parse(value))
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue
-    return {}
-
-
 def is_arena(content: Content) -> bool:
     """Recognise ``model_a``, ``model_b`` and a winner, with judges who are users of an arena, or none."""
     columns = set(content.columns)
@@ -84,7 +70,7 @@ def arena(content: Content, rows: Collector) -> None:
         if _is_false(record.get("anony")):
             rows.drop("votes of people who saw the names of the models")
             continue
-        if _is_false(_tag(record.get("dedup_tag")).get("sampled")):
+        if _is_false(parsed(record.get("dedup_tag")).get("sampled")):
             rows.drop("votes on repeated prompts")
             continue
         name = first(record, *_WINNER)

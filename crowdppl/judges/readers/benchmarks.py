@@ -8,12 +8,14 @@ from typing import Any
 
 from crowdppl.errors import DataError
 from crowdppl.judges.readers.arenas import FIRST, SECOND, TIE, winner
-from crowdppl.judges.readers.content import Content, first, mapping, objects
+from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
 # MT-bench's rating of a reply without one, AlpacaEval's name of an answer that was not read, and that of OpenAI's evals.
 _NO_RATING, _ERROR, _INVALID = -1, "error", "__invalid__"
+# The type of an output of a run of OpenAI's interface.
+_ITEM = "eval.run.output_item"
 _RATED = {"question_id", "model", "judge", "score"}
 _COMPARED = {"question_id", "model_1", "model_2", "judge", "g1_winner"}
 _VOTED = {"question_id", "model_a", "model_b", "winner", "judge"}
@@ -94,7 +96,8 @@ def alpaca_eval(content: Content, rows: Collector) -> None:
 
     The item is the ``instruction``, the two systems ``generator_1`` and ``generator_2``, the judge ``annotator``. A
     ``preference`` below 1.5 is for the first, above 1.5 for the second, and 1.5 or 0 a tie; what weighted annotators give
-    between 1 and 2 is kept as the score. A blank one is ``UNPARSEABLE``.
+    between 1 and 2 is kept as the score. A blank one is ``UNPARSEABLE``. Lengths are those of ``output_1`` and ``output_2`` in
+    characters.
 
     Sources: ``annotators/pairwise_evaluator.py`` of https://github.com/tatsu-lab/alpaca_eval. Uncertain: whether the answers of
     a record were shown in its order.
@@ -113,6 +116,8 @@ def alpaca_eval(content: Content, rows: Collector) -> None:
             score=number if given and 1 <= number <= 2 else None,
             system=record.get("generator_1"),
             opponent=record.get("generator_2"),
+            length=characters(record.get("output_1")),
+            opponent_length=characters(record.get("output_2")),
             cost=record.get("price_per_example"),
             seconds=record.get("time_per_example"),
         )
@@ -121,21 +126,30 @@ def alpaca_eval(content: Content, rows: Collector) -> None:
 def is_openai_evals(content: Content) -> bool:
     """Recognise a log whose first lines have ``spec`` or events with ``run_id``, ``sample_id`` and ``type``."""
     records = _some(content)
+    if any(record.get("object") == _ITEM for record in records):
+        return True
     return any("spec" in record and isinstance(record["spec"], Mapping) for record in records) and any(
         {"run_id", "sample_id", "type"} <= set(record) for record in records
     )
 
 
 def openai_evals(content: Content, rows: Collector) -> None:
-    """Read a log of OpenAI's evals, JSON Lines.
+    """Read a log of OpenAI's evals, JSON Lines, or the output items of a run of its interface, JSON or JSON Lines.
 
     The system is the first of ``spec.completion_fns``; the judge is the last one of a model-graded eval, otherwise the eval
     itself. Events of the type ``match`` are verdicts ``correct``, those of the type ``metrics`` their ``choice``; ``__invalid__``
     is ``UNPARSEABLE``. The item is the ``sample_id``; another ``run_id`` is another answer.
 
-    Sources: ``evals/record.py`` and ``evals/elsuite/modelgraded/classify.py`` of https://github.com/openai/evals. Uncertain: the
-    model that judged where an eval names a single one.
+    *Output items*: the item is ``datasource_item_id``, the system the ``model`` of the ``sample``, and each of the ``results`` a
+    verdict, ``passed``, with a ``score``, of the judge of its name; its ``sample`` names the model that judged.
+
+    Sources: https://developers.openai.com/api/reference/resources/evals, ``evals/record.py`` and
+    ``evals/elsuite/modelgraded/classify.py`` of https://github.com/openai/evals. Uncertain: the model that judged where an eval
+    names a single one.
     """
+    for record in content.records:
+        if record.get("object") == _ITEM:
+            _output_item(record, rows)
     spec: Mapping[str, Any] = next(
         (mapping(r["spec"]) for r in content.records if isinstance(r.get("spec"), Mapping)), {}
     )
@@ -162,6 +176,26 @@ def openai_evals(content: Content, rows: Collector) -> None:
             )
     if not rows.rows:
         raise DataError(f"{content.name}: no event of the type match, and none of the type metrics with a choice")
+
+
+def _output_item(record: Mapping[str, Any], rows: Collector) -> None:
+    """Add the verdicts of the graders on an output."""
+    sample = mapping(record.get("sample"))
+    item, system = record.get("datasource_item_id"), sample.get("model")
+    outputs = objects(sample.get("output"))
+    rows.passing = True
+    for result in objects(record.get("results")):
+        rows.add(
+            item,
+            str(result.get("name") or "grader"),
+            result.get("passed"),
+            model=mapping(result.get("sample")).get("model"),
+            score=result.get("score"),
+            system=system,
+            when=record.get("created_at"),
+            answer=None if record.get("run_id") is None else rows.answer(item, system, record["run_id"]),
+            length=characters(outputs[-1].get("content")) if outputs else None,
+        )
 
 
 def _answer(rows: Collector, event: Mapping[str, Any], system: str | None) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +15,7 @@ from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.source import SourceFile
 
 # Keys under which the answers of interfaces hold their records.
-_LISTS = ("data", "scores", "annotations")
+_LISTS = ("data", "scores", "annotations", "events", "traces")
 # Nested objects that become columns "<key>.<name>".
 _NESTED = ("result", "metadata", "context")
 
@@ -46,6 +48,9 @@ class Content:
         """The records of JSON Lines, of a list, or of an object with one list; empty for other documents."""
         document = self.document
         if isinstance(document, Mapping):
+            names, split = document.get("columns"), document.get("data")
+            if isinstance(names, list) and isinstance(split, list):  # a table as MLflow stores it
+                return [dict(zip(map(str, names), row, strict=False)) for row in split if isinstance(row, list)]
             held = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
             document = [document] if held is None else held
         if not isinstance(document, list) or not all(isinstance(record, dict) for record in document):
@@ -90,6 +95,29 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def parsed(value: Any) -> Mapping[str, Any]:
+    """Return an object that tables hold as JSON or as Python writes it; empty for anything else."""
+    if not isinstance(value, str):
+        return mapping(value)
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return mapping(parse(value))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    return {}
+
+
+def numbers_or_texts(column: pd.Series[Any]) -> list[Any]:
+    """Return the values of a column, as numbers if all of them are, ``None`` where blank."""
+    blank = (None, "")
+    values = [value.strip() if isinstance(value, str) else value for value in column.astype(object).tolist()]
+    values = [None if isinstance(one, float) and one != one else one for one in values]
+    try:
+        return [None if isinstance(one, (str, type(None))) and one in blank else float(one) for one in values]
+    except (TypeError, ValueError, OverflowError):
+        return [None if isinstance(one, str) and one in blank else one for one in values]
+
+
 def objects(value: Any) -> list[Mapping[str, Any]]:
     """Return the objects of a list, empty if the value is something else."""
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
@@ -98,3 +126,8 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
 def first(value: Mapping[str, Any], *names: str) -> Any:
     """Return the value of the first of several keys that is there, ``None`` without one."""
     return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def characters(text: Any) -> int | None:
+    """Return the length of an answer in characters, ``None`` if it is no text."""
+    return len(text) if isinstance(text, str) else None

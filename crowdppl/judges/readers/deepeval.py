@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from crowdppl.judges.readers.content import Content, first, mapping, objects
+from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
@@ -36,7 +36,7 @@ def deepeval(content: Content, rows: Collector) -> None:
     reaches the metric's ``threshold``. The metric is its ``name``, the model that judged ``evaluationModel``, the cost
     ``evaluationCost``. The item is the ``name`` of the test case, or its ``input`` if names repeat. The system is ``model``
     among the run's ``hyperparameters``. Metrics of one name and model in a test case are numbered by their place. Different
-    ``actualOutput`` of one item are different answers.
+    ``actualOutput`` of one item are different answers, whose length is the number of characters.
 
     An entry with an ``error`` counts as failed in DeepEval. Here it is ``UNPARSEABLE`` if the error says that the judge's reply
     was not the JSON that was wanted, and otherwise ``MISSING``.
@@ -56,7 +56,8 @@ def deepeval(content: Content, rows: Collector) -> None:
         metrics = [metric for name in _METRICS for metric in objects(case.get(name))]
         if not metrics:
             rows.drop("test cases without metrics")
-        answer = rows.answer(item, system, first(case, "actualOutput", "actual_output", "turns"))
+        output = first(case, "actualOutput", "actual_output", "turns")
+        answer = rows.answer(item, system, output)
         seen: Counter[tuple[str, str]] = Counter()
         for metric in metrics:
             name = str(first(metric, "name", "metric") or "metric")
@@ -72,6 +73,7 @@ def deepeval(content: Content, rows: Collector) -> None:
                 cost=first(metric, "evaluationCost", "evaluation_cost"),
                 system=None if system is None else str(system),
                 answer=answer,
+                length=characters(output),
             )
 
 

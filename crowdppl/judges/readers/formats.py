@@ -23,12 +23,15 @@ from crowdppl.judges import criteria
 from crowdppl.judges.readers import (
     arenas,
     benchmarks,
+    braintrust,
     deepeval,
     helm,
     inspect_logs,
     lm_eval,
+    mlflow,
     observability,
     promptfoo,
+    ragas,
     tables,
 )
 from crowdppl.judges.readers.archives import ENDING, opened
@@ -59,6 +62,9 @@ FORMATS = {
     "deepeval": Format("DeepEval's test run (JSON)", deepeval.is_deepeval, deepeval.deepeval),
     "lm-eval": Format("lm-evaluation-harness's samples (JSON Lines)", lm_eval.is_lm_eval, lm_eval.lm_eval),
     "langfuse": Format("Langfuse's scores (CSV, JSON, JSON Lines)", observability.is_langfuse, observability.langfuse),
+    "langsmith": Format(
+        "LangSmith's feedback (CSV, JSON, JSON Lines)", observability.is_langsmith, observability.langsmith
+    ),
     "phoenix": Format(
         "Phoenix's annotations (CSV, Parquet, JSON, JSON Lines)", observability.is_phoenix, observability.phoenix
     ),
@@ -67,7 +73,10 @@ FORMATS = {
     "helm": Format("HELM's scenario state (JSON)", helm.is_helm, helm.helm),
     "mt-bench": Format("MT-bench's or an arena's verdicts (JSON Lines)", benchmarks.is_mt_bench, benchmarks.mt_bench),
     "alpaca-eval": Format("AlpacaEval's annotations (JSON)", benchmarks.is_alpaca_eval, benchmarks.alpaca_eval),
-    "openai-evals": Format("OpenAI's evals (JSON Lines)", benchmarks.is_openai_evals, benchmarks.openai_evals),
+    "openai-evals": Format("OpenAI's evals (JSON, JSON Lines)", benchmarks.is_openai_evals, benchmarks.openai_evals),
+    "braintrust": Format("Braintrust's experiment (JSON, JSON Lines)", braintrust.is_braintrust, braintrust.braintrust),
+    "mlflow": Format("MLflow's evaluation (JSON, JSON Lines, CSV)", mlflow.is_mlflow, mlflow.mlflow),
+    "ragas": Format("RAGAS's results (CSV, JSON, JSON Lines)", ragas.is_ragas, ragas.ragas),
 }
 # A table with the standard columns, which needs no collector.
 TABLE = "table"
@@ -113,8 +122,9 @@ def read(
 ) -> Verdicts:
     """Read the verdicts of judges from what an evaluation tool has written, or from a table.
 
-    Formats: ``inspect``, ``promptfoo``, ``deepeval``, ``lm-eval``, ``langfuse``, ``phoenix``, ``mt-bench``, ``alpaca-eval``,
-    ``openai-evals``, ``helm``, ``arena`` (votes of people), ``arena-hard``, and ``table``, a table with a row for each verdict.
+    Formats: ``inspect``, ``promptfoo``, ``deepeval``, ``lm-eval``, ``langfuse``, ``langsmith``, ``phoenix``, ``braintrust``,
+    ``mlflow``, ``ragas``, ``mt-bench``, ``alpaca-eval``, ``openai-evals``, ``helm``, ``arena`` (votes of people), ``arena-hard``,
+    and ``table``, a table with a row for each verdict.
     What each reader takes for item, judge, system and state is described with the readers.
 
     Args:
@@ -269,6 +279,8 @@ def _one(content: Content, format: str | None, metric: list[str] | None) -> Verd
     name = _detected(content) if format is None else format
     if name is None and content.document == []:
         raise FileError(f"{content.name} contains no record; export it again")
+    if name is None and (why := _without_verdicts(content)):
+        raise FileError(f"{content.name}: {why}")
     if name is None:
         shown = (
             f" ({'columns' if content.document is None else 'keys'} {listed(content.keys, 6)})" if content.keys else ""
@@ -283,6 +295,20 @@ def _one(content: Content, format: str | None, metric: list[str] | None) -> Verd
     _require(content, name)
     FORMATS[name].read(content, collector)
     return collector.finish(name, FORMATS[name].description, metric)
+
+
+def _without_verdicts(content: Content) -> str:
+    """Return what a file of a known tool lacks, and what to read in its place; empty for other files."""
+    keys = set(content.keys)
+    if {"results", "configs", "versions"} <= keys:
+        return "means of lm-evaluation-harness without samples; run it with --log_samples and read samples_<task>_<date>.jsonl"
+    if "test_cases_lookup_map" in keys:
+        return "the cache of DeepEval; read a test run, which the folder DEEPEVAL_RESULTS_FOLDER receives"
+    if {"sample_id", "eval_id"} <= keys and any(name.startswith("score_") for name in keys):
+        return "a table of Inspect's samples, without the models that judged; read the logs themselves"
+    if any(name.startswith("[") and "] " in name for name in keys):
+        return "columns such as those of promptfoo's CSV, which has no verdicts of single graders; write JSON with -o output.json"
+    return ""
 
 
 def _require(content: Content, name: str) -> None:

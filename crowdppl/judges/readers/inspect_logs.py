@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl.errors import DataError
-from crowdppl.judges.readers.content import Content, first, mapping, objects
+from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
@@ -34,7 +34,8 @@ def inspect(content: Content, rows: Collector) -> None:
 
     ``UNPARSEABLE`` are scores that Inspect's model graders explain by *Grade not found in model output*, which older versions
     count as incorrect. ``MISSING`` are scores without a value (``Score.unscored``: not a number, ``null``). If a score was
-    edited, the value before is that of the judge, and the edited one that of a person.
+    edited, the value before is that of the judge, and the edited one that of a person. The length of an answer is the number of
+    characters of its ``completion``.
 
     Sources: https://inspect.aisi.org.uk/eval-logs.html, and the classes ``EvalLog``, ``EvalSample``, ``Score`` and
     ``model_graded_qa`` of https://github.com/UKGovernmentBEIS/inspect_ai. Uncertain: scorers of other packages may explain a
@@ -60,10 +61,18 @@ def inspect(content: Content, rows: Collector) -> None:
             # Of logs without identifiers of samples, each run has answers of its own.
             "sample": sample.get("uuid") or first(spec, "run_id", "eval_id"),
             "when": first(sample, "completed_at") or spec.get("created"),
+            "length": characters(_completion(mapping(sample.get("output")))),
         }
         for name, score in scores.items():
             scorer = next(iter(models), name) if name == _PLACEHOLDER else name
             _add(rows, item, scorer, mapping(score), models.get(scorer), where)
+
+
+def _completion(output: Mapping[str, Any]) -> Any:
+    """Return the text that the system answered, ``None`` without one."""
+    choices = objects(output.get("choices"))
+    message = mapping(choices[0].get("message")) if choices else {}
+    return first(output, "completion") or message.get("content")
 
 
 def _add(

@@ -1,15 +1,14 @@
-"""Scores and annotations that tracing tools export: Langfuse, Phoenix."""
+"""Scores and annotations that tracing tools export: Langfuse, LangSmith, Phoenix."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from crowdppl.errors import DataError
-from crowdppl.judges.readers.content import Content, mapping
+from crowdppl.judges.readers.content import Content, first, parsed
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
@@ -94,6 +93,39 @@ def _langfuse_value(row: Row) -> Any:
     return number if number is not None else text if text is not None else value
 
 
+def is_langsmith(content: Content) -> bool:
+    """Recognise columns ``run_id``, ``key``, ``feedback_source``, and ``score`` or ``value``."""
+    columns = set(content.columns)
+    return {"run_id", "key", "feedback_source"} <= columns and bool(columns & {"score", "value"})
+
+
+def langsmith(content: Content, rows: Collector) -> None:
+    """Read LangSmith's feedback (JSON, JSON Lines, CSV), as its ``list_feedback`` returns it.
+
+    A row is a verdict. The item is the run, the system the experiment (``session_id``), and the metric the ``key``. The verdict
+    is the ``score``, of categories the ``value``; without both it is ``MISSING``. Feedback whose source has the type ``app`` is
+    of people, other feedback (``model``, ``api``, ``auto_eval``) of judges.
+
+    Sources: https://docs.langchain.com/langsmith/feedback-data-format, and ``Feedback`` of
+    https://github.com/langchain-ai/langsmith-sdk. Uncertain: feedback of the type ``api`` may come from users; choose with
+    ``metric``. The model that judged is not stated.
+    """
+    for n, row in enumerate(_rows(content.table), 1):
+        item, name = _value(row, "run_id", "trace_id"), _value(row, "key")
+        if item is None or name is None:
+            raise DataError(f"{content.name}, row {n}: no run or no key of the feedback; export the feedback again")
+        source, score = parsed(row.get("feedback_source")), _value(row, "score")
+        if isinstance(score, bool):
+            score = float(score)
+        number = _number(score)
+        verdict = _value(row, "value") if number is None else number
+        others = {"when": _value(row, "created_at"), "system": _value(row, "session_id")}
+        if str(source.get("type")).lower() == "app":
+            rows.person(item, verdict, str(name), annotator=first(source, "user_id", "user_name"), **others)
+        else:
+            rows.add(item, str(name), verdict, **others)
+
+
 def is_phoenix(content: Content) -> bool:
     """Recognise a span with ``annotator_kind``, or with a label or score."""
     columns = set(content.columns)
@@ -148,13 +180,7 @@ def _phoenix_name(row: Row, content: Content) -> str:
 
 
 def _phoenix_model(row: Row) -> str | None:
-    model = _value(row, *_MODEL)
-    if model is None and isinstance(row.get("metadata"), str):  # as CSV has it
-        try:
-            metadata = mapping(json.loads(row["metadata"]))
-        except (ValueError, RecursionError):
-            return None
-        model = metadata.get("model") or metadata.get("model_name")
+    model = _value(row, *_MODEL) or first(parsed(row.get("metadata")), "model", "model_name")  # of CSV, a text
     return None if model is None else str(model)
 
 

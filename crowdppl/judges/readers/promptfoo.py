@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from crowdppl.judges.readers.content import Content, mapping, objects
+from crowdppl.judges.readers.content import Content, characters, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
@@ -44,7 +44,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
     otherwise its type, and the model that judged the assertion's ``provider``. Metrics of one name on an item are numbered by
     their ``value``: in all tests alike if all have the same. Assertions without a model (``contains``, ``javascript``) are
     judges, too. Ratings in the web interface (type ``human``) are verdicts of people. Different outputs of a system to one test
-    (``--repeat``) are different answers.
+    (``--repeat``) are different answers. The length of an output that is a text is its number of characters.
 
     ``UNPARSEABLE`` are entries with ``metadata.graderError``, and those whose ``reason`` says that a grader's reply could not
     be read: promptfoo counts both as failed. Results whose system ended with an error are left out.
@@ -87,6 +87,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
                 score=component.get("score"),
                 system=system,
                 answer=answer,
+                length=characters(_output(result)),
             )
 
 

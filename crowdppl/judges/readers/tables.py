@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS
 from crowdppl.judges.readers.content import Content
 
 # Names of columns by role, in order of preference, compared without capitals. Other tools spell the word for a verdict in two
@@ -21,7 +22,19 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 # Attribute of a table: names of its columns in the file, and the roles that they were given.
 RENAMED = "crowdppl_renamed"
-KEPT = ("cluster", "swapped", "score", "family", "version", "cost", "seconds", "when", "status")
+KEPT = (
+    "cluster",
+    "swapped",
+    "score",
+    "family",
+    "version",
+    "cost",
+    "seconds",
+    "when",
+    "status",
+    *LENGTHS,
+    *OPPONENT_LENGTHS,
+)
 _PREFERENCE = ("verdict", "judg", "label", "grade", "winner")
 
 
