@@ -13,6 +13,7 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.counting import LabelCounts
 from crowdppl.inference.backends.evaluation import Evaluation, Weighing, by_item
+from crowdppl.inference.backends.graded import GradedReadings
 from crowdppl.inference.backends.passes import Items
 from crowdppl.inference.backends.readings import Drawn, Readings
 from crowdppl.inference.design_effect import DesignEffect, quality
@@ -105,7 +106,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     several_nodes = nodes is not None and nodes.shape[-1] > 1
     derived: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        chosen = choose.evaluation(model, arranged, data, draws, total)
+        chosen = choose.evaluation(model, arranged, data, draws, total, effect is not None)
         draws.passes = None  # they hold arrays as large as the data: released when this function ends
         if chosen.readings is not None:
             averaged = nodes if several_nodes else None
@@ -161,7 +162,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
 
 
 def _read(
-    readings: Readings,
+    readings: Readings | GradedReadings,
     model: BoundModel,
     data: Annotations,
     flat: Parameters,

@@ -27,6 +27,7 @@ from crowdppl.model.class_scores import Classifier
 from crowdppl.model.components import components
 from crowdppl.model.conjugacy import Conjugacy
 from crowdppl.model.coupling import Smoothed, item_log_joint
+from crowdppl.model.graded_rows import RaterForm
 from crowdppl.model.networks import Networks
 from crowdppl.model.other_rates import OtherRates
 from crowdppl.model.plates import Plates
@@ -511,6 +512,10 @@ class BoundModel:
         if self.others is not None:
             return None
         return self.model.compiled_step(data) if self.provides("compiled_step") else self._components
+
+    def compiled_raters(self, data: Annotations) -> RaterForm | None:
+        """Return what compiled draws and readings of raters with thresholds need; ``None`` where they do not serve the model."""
+        return None if self.others is not None else self.model.compiled_raters(data)
 
     @cached_property
     def _components(self) -> CompiledStep | None:
