@@ -50,8 +50,8 @@ def predict_workers_of_numbers(
     known = pd.Index(data.workers).intersection(pd.Index(posterior.worker_names()))
     if len(known):
         raise DataError(
-            f"the fit knows {listed(known.tolist(), 3)}, whose labels it has learned from; posterior.workers() says what they are "
-            f"like"
+            f"the fit knows {listed(known.tolist(), 3)}, whose labels it has learned from; posterior.workers() says what "
+            f"they are like"
         )
     data = asked(posterior, data)
     with isolated(seed), torch.no_grad():
