@@ -287,7 +287,8 @@ differs most from the others is nearest to the experts. Sixteen weights, thirtee
 place of 25 were tried; the scales and the places moved the mean by less than .01.
 
 Probabilities raised to the power .8 and normalised, which is what the five other sets choose for each set, have a log loss of
-1.146 and an RPS of .427, but their expected grades are pulled to the middle: the MAE rises from .607 to .622. They are not the default.
+1.146 and an RPS of .427, but their expected grades are pulled to the middle: the MAE rises from .607 to .622. They are not the
+default.
 Averages over draws of the parameters in place of EM's point have the RPS .4325 and the MAE .612; posterior medians in place of
 rounded expectations the MAE .655.
 
