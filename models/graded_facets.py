@@ -40,7 +40,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.model import graded_criteria
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.graded_rows import RaterPrior, drawn, raised, table
+from crowdppl.model.graded_rows import RaterForm, RaterPrior, drawn, raised, table
 from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_whole
 from crowdppl.model.plates import Plates
 
@@ -400,9 +400,8 @@ class GradedFacets(AnnotationModel):
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given nodes ``(C, N)``: raters by Metropolis-Hastings steps, the rest exactly."""
         counts = self._counted(truth, data)
-        precision = self._precisions(parameters, data)
-        raters = torch.cat([_rater(parameters), _rater(parameters, "reference_").unsqueeze(-2)], -2)
-        prior = RaterPrior(_rater(parameters, "crowd_").unsqueeze(-2), precision)
+        raters = self._all_raters(parameters)
+        prior = RaterPrior(_rater(parameters, "crowd_").unsqueeze(-2), self._precisions(parameters, data))
         points, free, offset = self._points(data), parameters.get("criterion_number"), None
         if free is not None:
             free = graded_criteria.drawn(
@@ -410,18 +409,41 @@ class GradedFacets(AnnotationModel):
             )
             offset = graded_criteria.with_reference(graded_criteria.offsets(free, self.nodes), data.J)
         raters = drawn(raters, counts, points, prior, offset)
-        own = self._crowd_prior(data)
+        criteria = {} if free is None else {"criterion_number": free}
+        return self._completed(raters, parameters, data) | criteria
+
+    def _completed(self, raters: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return raters ``(C, J+1, K)`` with crowds and spreads drawn given them and the ``parameters`` before, exactly."""
+        own, precision = self._crowd_prior(data), self._precisions(parameters, data)
         total = own.precision + precision.sum(-2)
         mean = (own.precision * own.mean + (precision * raters).sum(-2)) / total
         crowd = mean + torch.randn_like(mean) * total**-0.5
         off = (raters[..., :-1, :] - crowd.unsqueeze(-2)).square()
         number, sums = self._squares(off)
         spread = Gamma(PSEUDO + number.expand_as(sums) / 2, self._rates(data) + sums / 2).sample()
-        criteria = {} if free is None else {"criterion_number": free}
-        return self._named(raters, crowd) | {"spread_precision": spread} | criteria
+        return self._named(raters, crowd) | {"spread_precision": spread}
+
+    def compiled_raters(self, data: Annotations) -> RaterForm:
+        """Return what compiled draws and readings of raters need."""
+        return RaterForm(
+            nodes=self.places(data),
+            log_truth=self.log_truth({}, data),
+            share=self._share(data),
+            raters=self._all_raters,
+            offsets=lambda parameters: graded_criteria.difficulties(
+                parameters.get("criterion_number", parameters["middle"][..., :1])
+            ),
+            prior=lambda parameters: RaterPrior(_rater(parameters, "crowd_"), self._precisions(dict(parameters), data)),
+            completed=lambda raters, parameters: self._completed(raters, dict(parameters), data),
+        )
+
+    @staticmethod
+    def _all_raters(parameters: Mapping[str, Tensor]) -> Tensor:
+        """Return the numbers of raters and, last, of the reference rater, ``(..., J+1, K)``."""
+        return torch.cat([_rater(parameters), _rater(parameters, "reference_").unsqueeze(-2)], -2)
 
 
-def _rater(parameters: Parameters, prefix: str = "") -> Tensor:
+def _rater(parameters: Mapping[str, Tensor], prefix: str = "") -> Tensor:
     """Return the numbers of raters, ``(..., J, K)``, or of the crowd or the reference rater, ``(..., K)``."""
     parts = [parameters[f"{prefix}log_slope"].unsqueeze(-1), parameters[f"{prefix}middle"].unsqueeze(-1)]
     if f"{prefix}log_gaps" in parameters:

@@ -20,6 +20,8 @@ Where items have features ``x_i``, each with mean 0 and standard deviation 1, th
     item        z_i                ~ Normal(w' x_i, s)
     feature     w_d                ~ Normal(0, sigma_w),      sigma_w ~ HalfNormal(feature_scale)
 
+With ``feature_model="network"`` a score by networks is one feature more, see :mod:`crowdppl.inference.numeric.network`.
+
 ``v_j`` is at least the variance of rounding, ``width^2 / 12``. The bias of a worker is ``b_j - m``. Only products of slopes
 and truths are identified: the scale is that on which slopes are around 1. The second part of the mixture is for workers who
 answer at random: in one normal distribution for all slopes they would pull the mean down, and stretch the scale of the
@@ -35,14 +37,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import pyro
 import torch
 from pyro.distributions import Beta, Categorical, Gamma, HalfNormal, MixtureSameFamily, Normal, Uniform, constraints
 from torch import Tensor
 
-from crowdppl.model.hyperparameters import require_positive
+from crowdppl.arguments import shown
+from crowdppl.errors import ModelError
+from crowdppl.model.hyperparameters import require_positive, require_whole
 from crowdppl.model.numeric import FlooredInverseGamma, LinearGaussianLabels, NumericModel, StandardLabels
 
 # Bounds of the degrees of freedom of the variances: with fewer, single workers with few labels get variances near zero.
@@ -106,11 +110,13 @@ class LinearGaussian(NumericModel):
         bias_scale: prior scale of the spread of biases.
         slope_scale: prior scale of the spread of slopes, of workers who do not answer at random.
         feature_scale: prior scale of the spread of weights of features, where items have any.
+        feature_model: ``"linear"``, or ``"network"`` for networks of the features beside their linear effects.
+        hidden: number of hidden units of a network.
         reference_bias: prior standard deviation of the bias of the reference worker.
         reference_slope: prior standard deviation of the slope of the reference worker.
 
     Raises:
-        ModelError: for a scale that is not a positive number.
+        ModelError: for a scale that is not a positive number, or an unknown form of features.
     """
 
     slopes: bool = True
@@ -120,13 +126,20 @@ class LinearGaussian(NumericModel):
     feature_scale: float = 1.0
     reference_bias: float = 1.0
     reference_slope: float = 0.5
+    feature_model: Literal["linear", "network"] = "linear"
+    hidden: int = 32
 
     name: ClassVar[str] = "linear-gaussian"
     # Chains start from the end of EM.
     engine_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gibbs": {"warmup": 200}}
 
     def __post_init__(self) -> None:
-        require_positive(self, *(name for name in vars(self) if name != "slopes"))
+        require_positive(self, *(name for name in vars(self) if name.endswith(("_scale", "_bias", "_slope"))))
+        require_whole(self, "hidden", least=1)
+        if self.feature_model not in ("linear", "network"):
+            raise ModelError(
+                f"LinearGaussian: feature_model is {shown(self.feature_model)}; it must be 'linear' or 'network'"
+            )
 
     def program(self, data: StandardLabels) -> None:
         """State the model as a Pyro program, with the truths integrated out."""

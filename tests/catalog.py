@@ -177,6 +177,7 @@ class Case:
     features: bool = True
     exchangeable: bool = True  # whether workers may change places
     rises: bool = True  # whether every step of EM rises: not where networks follow mini-batches
+    criteria: int = 0  # criteria that labels are grades by
 
 
 RATER = tuple(tuple(4.8 if k == l else 3.2 / 3 for l in range(4)) for k in range(4))  # noqa: E741
@@ -233,6 +234,7 @@ CASES = [
     Case("accuracy-regression-alike", AccuracyRegression(item_scale=None), ("svi", "gibbs", "nuts"), features=False),
     Case("ordinal-thresholds", OrdinalThresholds(), ("em", "svi", "nuts")),
     Case("graded-facets", GradedFacets(nodes=7), ALL),
+    Case("graded-facets-criteria", GradedFacets(nodes=7), ALL, criteria=2),
     Case("worker-groups", WorkerGroups(groups=2), ("em", "gibbs")),
     Case("judged-systems", JudgedSystems(), ("em", "svi", "nuts")),
     Case("judged-systems-one", JudgedSystems(), ("em", "svi", "nuts"), features=False),
@@ -265,6 +267,7 @@ def tiny(
     features: bool = True,
     covariates: bool = False,
     weighted: bool = False,
+    criteria: int = 0,
 ) -> Annotations:
     """Ragged annotations of a handful of items, with a repeat, an unused class, maybe a known truth and item weights."""
     rng = np.random.default_rng(seed)
@@ -280,6 +283,8 @@ def tiny(
         features=pd.DataFrame(rng.normal(size=(items, 2)), index=[f"item {i}" for i in range(items)])
         if features
         else None,
+        kind="ordinal" if criteria else None,
+        criterion=np.random.default_rng(seed + 2).integers(0, criteria, len(task)) if criteria else None,
     )
     if covariates:
         data = data.with_covariates(np.random.default_rng(seed + 1).normal(size=(data.A, 2)))

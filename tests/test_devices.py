@@ -64,7 +64,7 @@ def test_reads_are_counted():
 @pytest.mark.parametrize(("case", "method"), engines_in_turn(BRIEF))
 def test_every_model_and_engine(case, method):
     """Nothing mixes devices; by EM, which draws nothing before it, probabilities are those of the CPU."""
-    data = tiny(items=6, classes=case.classes, features=case.features)
+    data = tiny(items=6, classes=case.classes, features=case.features, criteria=case.criteria)
     posterior, _ = elsewhere(data, case.model, method=method, independent=True, **BRIEF[method])
     assert np.isfinite(posterior.probability()).all()
     assert posterior.info["device"] == DEVICE.type

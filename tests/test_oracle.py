@@ -97,7 +97,13 @@ SPLIT = ("spammers", "mace", "mace-equal", "prototype-mixture", "label-sets")
 def ready(case, seed, known=False, weighted=False):
     """Data, the model bound to them, and their arrangement."""
     data = tiny(
-        seed, known=known, classes=case.classes, features=case.features, covariates=case.features, weighted=weighted
+        seed,
+        known=known,
+        classes=case.classes,
+        features=case.features,
+        criteria=case.criteria,
+        covariates=case.features,
+        weighted=weighted,
     )
     model = bind(case.model, data)
     return data, model, model.expand(data)
@@ -112,6 +118,7 @@ def test_engines_agree_with_enumeration(case, method, kind, draws):
         known=known,
         classes=case.classes,
         features=case.features,
+        criteria=case.criteria,
         covariates=case.features,
         weighted=kind == "weighted",
     )
@@ -232,7 +239,14 @@ def test_gradients(case, dense):
 @pytest.mark.parametrize("case", [c for c in CASES if {"em", "gibbs"} <= set(c.methods)], ids=lambda c: c.name)
 def test_closed_m_step_is_a_maximum(case, weighted):
     """No small move from the closed-form M step raises the expected log joint plus log prior."""
-    data = tiny(4, classes=case.classes, features=case.features, covariates=case.features, weighted=weighted)
+    data = tiny(
+        4,
+        classes=case.classes,
+        features=case.features,
+        criteria=case.criteria,
+        covariates=case.features,
+        weighted=weighted,
+    )
     with isolated(1), torch.no_grad():
         model = bind(case.model, data)
         space = Space(check(model, data), discrete=True)
@@ -311,7 +325,15 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
     chain of its own, begun at prior draws. Every number within five standard errors of the difference plus .004: of some 1,500
     numbers over the catalogue a false alarm in less than one of 1,000 runs.
     """
-    data = tiny(8, items=3, workers=2, classes=case.classes, features=case.features, covariates=case.features)
+    data = tiny(
+        8,
+        items=3,
+        workers=2,
+        classes=case.classes,
+        features=case.features,
+        criteria=case.criteria,
+        covariates=case.features,
+    )
     model = case.model
     if not draws_whole_counts(model):
         data = data.with_weights([0.5, 1.3, 0.8])
@@ -415,7 +437,9 @@ def test_first_points_are_possible(case):
 def test_guides_begin_at_the_prior_where_there_are_no_data(case):
     """One item nobody judged: for workers the model's own guide is its prior, site by site; elsewhere prior plus counts."""
     with isolated(2), torch.no_grad():
-        data = tiny(1, classes=case.classes, features=case.features, covariates=case.features).unseen(items=["new"])
+        data = tiny(
+            1, classes=case.classes, features=case.features, criteria=case.criteria, covariates=case.features
+        ).unseen(items=["new"])
         data = replace(data, features=torch.zeros(1, 2))
         model = bind(case.model, data)
         nodes = check(model, data)

@@ -405,13 +405,31 @@ class Annotations(AnnotationLayouts):
         worker_features: Any = None,
         kind: Kind | None = None,
         scale: Annotated[Sequence[float], arguments.a_list] | None = None,
+        criterion: Any = None,
     ) -> Self:
         """Return the annotations of three arrays of equal length ``(A,)``; other arguments as in :meth:`from_frame`.
+
+        Args:
+            task: item of each annotation.
+            worker: likewise.
+            label: likewise.
+            truth: a mapping from item to class.
+            labels: as in :meth:`from_frame`; likewise the following.
+            items: see there.
+            workers: see there.
+            repeats: see there.
+            features: see there.
+            worker_features: see there.
+            kind: see there.
+            scale: see there.
+            criterion: of grades, the criterion that each is by, ``(A,)``.
 
         Raises:
             DataError: the arrays differ in length, or their values cannot be used as identifiers or labels.
         """
-        columns = {name: series(v, name) for name, v in {"task": task, "worker": worker, "label": label}.items()}
+        given = {"task": task, "worker": worker, "label": label}
+        given |= {} if criterion is None else {"criterion": criterion}
+        columns = {name: series(v, name) for name, v in given.items()}
         sizes = {name: len(column) for name, column in columns.items()}
         if len(set(sizes.values())) > 1:
             lengths = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
@@ -431,6 +449,7 @@ class Annotations(AnnotationLayouts):
             worker_features=worker_features,
             kind=kind,
             scale=scale,
+            criterion=None if criterion is None else "criterion",
             source="the arrays",
         )
 

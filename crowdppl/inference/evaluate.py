@@ -13,6 +13,7 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.counting import LabelCounts
 from crowdppl.inference.backends.evaluation import Evaluation, Weighing, by_item
+from crowdppl.inference.backends.graded import GradedReadings
 from crowdppl.inference.backends.passes import Items
 from crowdppl.inference.backends.readings import Drawn, Readings
 from crowdppl.inference.design_effect import DesignEffect, quality
@@ -88,7 +89,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     with torch.no_grad():
         if effect is not None and run.arranged.parent_item is None:
             run.weigh(effect, draws)
-        chosen = choose.evaluation(model, run.arranged, data, draws, run.total)
+        chosen = choose.evaluation(model, run.arranged, data, draws, run.total, effect is not None)
         draws.passes = None  # they hold arrays as large as the data: released when this function ends
         if chosen.readings is not None:
             run.read_compiled(chosen.readings)
@@ -174,7 +175,7 @@ class _Run:
             del joint, weighing
             self._derive(parameters, part)
 
-    def read_compiled(self, readings: Readings) -> None:
+    def read_compiled(self, readings: Readings | GradedReadings) -> None:
         """Evaluate the draws by compiled functions."""
         model, data, out, flat, total = self.model, self.data, self.out, self.flat, self.total
         # Where the matrices are a site of the model, its draws are all there is to keep.

@@ -23,6 +23,7 @@ from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
 from crowdppl.inference.fit import without_copies
 from crowdppl.inference.numeric.predict import predict_numbers
+from crowdppl.inference.numeric.predict_workers import predict_workers_of_numbers
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
@@ -130,8 +131,8 @@ def predict_correct(
 
 @checked
 def predict_workers(
-    posterior: Posterior,
-    data: Annotated[Annotations, arguments.anything],
+    posterior: Posterior | NumericPosterior,
+    data: Annotated[Annotations | NumericAnnotations, arguments.anything],
     *,
     level: Level | None = None,
     model: AnnotationModel | None = None,
@@ -143,14 +144,24 @@ def predict_workers(
         posterior: of a model whose workers are known by more than parameters of their own: by their annotations (a mixture of
             groups), or by their features.
         data: annotations of these workers on items with features, of the classes of the fit; or what
-            ``data.unseen(features, workers=worker_features)`` returns.
+            ``data.unseen(features, workers=worker_features)`` returns. Of a result of numbers, numbers that new workers gave to
+            items of the fit, or to any items with features if the fit had them.
         level: probability of the intervals.
         model: as in :func:`predict`.
         seed: likewise.
 
     Returns:
-        A row for each worker with the columns of :meth:`Posterior.workers` without intervals where the fit has none.
+        A row for each worker with the columns of :meth:`Posterior.workers` without intervals where the fit has none; of numbers
+        with those of :meth:`crowdppl.posterior.numbers.NumericPosterior.workers`, less rank and verdict. Numbers of new workers
+        do not change what the fit knows of items.
+
+    Raises:
+        DataError: for numbers of workers or items that say nothing new: see the message.
     """
+    if isinstance(posterior, NumericPosterior):
+        if model is not None:
+            raise OptionError("model= is for results of models of classes; leave it out")
+        return predict_workers_of_numbers(posterior, data, level=level, seed=seed)
     design = _design(posterior, data, "data")
     confusion, prevalence = [], []
     with isolated(seed, threads=choose.threads(design)), torch.no_grad():

@@ -23,7 +23,17 @@ from numba.core.serialize import dumps
 
 from crowdppl.files.writing import atomic
 from crowdppl.isolation.cores import usable_cores
-from crowdppl.kernels import chains, em_steps, logit_rows_around, markov, markov_draws, passes, readings, votes
+from crowdppl.kernels import (
+    chains,
+    em_steps,
+    graded_rows,
+    logit_rows_around,
+    markov,
+    markov_draws,
+    passes,
+    readings,
+    votes,
+)
 from crowdppl.kernels.machine_code import FOLDER, SWITCH, TARGET, described, entry, identity, reduced, target
 
 # Numbers of states whose passes in float64 are compiled in advance: all narrow rows, and a few wide ones. The others take two
@@ -38,6 +48,8 @@ def _functions() -> dict[str, Callable[[], Any]]:
     """Return what compiles each function, by a name."""
     jobs: dict[str, Callable[[], Any]] = {"expectation": em_steps.expectation, "weights of votes": votes.learning}
     jobs["draws around a point"] = logit_rows_around.around
+    jobs |= {"states of items": graded_rows.states_at, "raters around a point": graded_rows.around}
+    jobs["readings of raters"] = graded_rows.reading
     for family in chains.FAMILIES:
         jobs[f"sweeps of {family}"] = partial(chains.sweeps, family)
         jobs[f"reading of {family}"] = partial(readings.reading, family)

@@ -22,6 +22,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.coupling import Coupling
+from crowdppl.model.graded_rows import RaterForm
 from crowdppl.model.plates import Plates
 
 if TYPE_CHECKING:  # that module imports this one
@@ -234,6 +235,13 @@ class AnnotationModel(ABC):
 
         Of the library's own models: what is compiled for a family of models is in :mod:`crowdppl.kernels`. A model whose sites
         are all conjugate has one without this method.
+        """
+        return None
+
+    def compiled_raters(self, data: Annotations) -> RaterForm | None:
+        """Return what compiled draws around a point, and readings of draws, need of raters with thresholds; ``None`` elsewhere.
+
+        Of the library's own models whose chains are not compiled.
         """
         return None
 

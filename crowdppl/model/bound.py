@@ -20,6 +20,7 @@ from crowdppl.model import other_rates
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
 from crowdppl.model.components import components
 from crowdppl.model.coupling import Smoothed
+from crowdppl.model.graded_rows import RaterForm
 from crowdppl.model.stated import StatedModel
 from crowdppl.model.truths import Classes, truths_of
 from crowdppl.model.truths.classes import one_hot
@@ -191,6 +192,10 @@ class BoundModel(StatedModel):
         if self.others is not None:
             return None
         return self.model.compiled_step(data) if self.provides("compiled_step") else self._components
+
+    def compiled_raters(self, data: Annotations) -> RaterForm | None:
+        """Return what compiled draws and readings of raters with thresholds need; ``None`` where they do not serve the model."""
+        return None if self.others is not None else self.model.compiled_raters(data)
 
     @cached_property
     def _components(self) -> CompiledStep | None:

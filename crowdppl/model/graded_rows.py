@@ -12,6 +12,8 @@ offsets are then a pair for each place and criterion, ``M`` of them, and counts 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -37,6 +39,29 @@ class RaterPrior(NamedTuple):
         """Return the log density of raters ``(..., J, K)``, ``(..., J)``."""
         constant = (self.precision / (2 * math.pi)).log().expand(raters.shape).sum(-1) / 2
         return constant - self.energy(raters)
+
+
+@dataclass(frozen=True)
+class RaterForm:
+    """What compiled functions need of a model whose workers are raters with thresholds, see :mod:`crowdppl.kernels.graded_rows`.
+
+    Attributes:
+        nodes: places of an item, evenly spaced, ``(S,)``.
+        log_truth: their log-probabilities, likewise.
+        share: of each rater in the crowd, ``(J,)``.
+        raters: from parameters to the numbers of raters and, last, of the reference rater, ``(..., J+1, K)``.
+        offsets: from parameters to the offset of each criterion, ``(..., L)``.
+        prior: from parameters to the prior of one set of raters, a mean ``(K,)`` and precisions ``(J+1, K)``.
+        completed: from draws of raters ``(C, J+1, K)`` and the parameters before to draws of all parameters.
+    """
+
+    nodes: Tensor
+    log_truth: Tensor
+    share: Tensor
+    raters: Callable[[Mapping[str, Tensor]], Tensor]
+    offsets: Callable[[Mapping[str, Tensor]], Tensor]
+    prior: Callable[[Mapping[str, Tensor]], RaterPrior]
+    completed: Callable[[Tensor, Mapping[str, Tensor]], dict[str, Tensor]]
 
 
 def thresholds(raters: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from crowdppl.models import (
     AccuracyRegression,
     ClassConditional,
     DawidSkene,
+    GradedFacets,
     HierarchicalDawidSkene,
     ItemSubtypes,
     LabelSets,
@@ -91,6 +92,21 @@ def test_gibbs_is_calibrated_with_covariates():
     result = sbc.ranks(AccuracyRegression(), "gibbs", simulations=80, seed=100, design=with_covariates(3), **SHORT)
     table = sbc.table(result).set_index("quantity")
     assert {"effects", "worker_spread", "class_spread", "item_spread", "ability", "easiness"} <= set(table.index)
+    assert table["p"].min() > 2e-4
+    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.longest
+def test_gibbs_is_calibrated_for_grades_by_criteria():
+    """60 data sets, as above: raters, crowd, spreads and difficulties of three criteria, 12 items by 4 raters."""
+    place = np.indices((12, 4, 3)).reshape(3, -1)
+    design = crowdppl.Annotations.from_arrays(
+        *place[:2], place.sum(0) % 4, labels=range(4), kind="ordinal", criterion=place[2]
+    )
+    result = sbc.ranks(GradedFacets(nodes=9), "gibbs", simulations=60, seed=100, design=design, **SHORT)
+    table = sbc.table(result).set_index("quantity")
+    assert {"criterion_number", "middle", "log_slope", "spread_precision", "correct annotations"} <= set(table.index)
     assert table["p"].min() > 2e-4
     assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
 

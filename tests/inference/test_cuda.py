@@ -53,7 +53,9 @@ def test_every_engine_on_a_gpu(case, method):
 
     Random starts come from the stream of the device: EM of item subtypes may find another maximum.
     """
-    data = tiny(3, items=20, workers=5, classes=case.classes, features=case.features, known=True)
+    data = tiny(
+        3, items=20, workers=5, classes=case.classes, features=case.features, criteria=case.criteria, known=True
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         there = fit(data, case.model, method=method, device=DEVICE, seed=0, **SHORT[method])

@@ -17,7 +17,7 @@ JOINT = ["full-rank", "low-rank"]
 )
 def test_every_model(case, guide, tmp_path):
     posterior = quiet_fit(
-        tiny(1, classes=case.classes, features=case.features),
+        tiny(1, classes=case.classes, features=case.features, criteria=case.criteria),
         case.model,
         method="svi",
         **SHORT["svi"] | {"guide": guide},

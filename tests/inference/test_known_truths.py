@@ -172,7 +172,7 @@ def test_an_item_does_not_vouch_for_itself():
 )
 def test_every_model_and_engine(case, method, weighted):
     """Wherever rho applies, known true labels inform it."""
-    data = tiny(items=6, classes=case.classes, features=case.features, weighted=weighted)
+    data = tiny(items=6, classes=case.classes, features=case.features, criteria=case.criteria, weighted=weighted)
     known = torch.tensor([0, 1, 0, -1, -1, -1])
     data = dataclasses.replace(data, truth=known)
     posterior = quiet_fit(data, case.model, method=method, independent=False, **SHORT[method])

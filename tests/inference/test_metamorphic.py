@@ -37,8 +37,15 @@ def rebuilt(data, *, items=None, workers=None, labels=None, rows=None, twice=Fal
     features = None if data.features is None else pd.DataFrame(data.features.numpy(), index=data.items)
     crowd = None if data.worker_features is None else pd.DataFrame(data.worker_features.numpy(), index=data.workers)
     weights = None if data.weight is None else pd.Series(data.weight.numpy(), index=data.items)
+    criterion = None if data.criterion is None else data.criteria[data.criterion][rows]
     built = Annotations.from_arrays(
-        *(c[rows] for c in columns), truth=known or None, features=features, worker_features=crowd, **given
+        *(c[rows] for c in columns),
+        truth=known or None,
+        features=features,
+        worker_features=crowd,
+        kind=None if criterion is None else "ordinal",
+        criterion=criterion,
+        **given,
     )
     return built.with_weights(weights)
 
@@ -60,7 +67,7 @@ def test_order_of_items_workers_and_rows_is_no_matter(case):
     Workers have features here, so that no network knows them by their number.
     """
     with isolated(3), torch.no_grad():
-        data = tiny(3, known=True, classes=case.classes, features=case.features, weighted=True)
+        data = tiny(3, known=True, classes=case.classes, features=case.features, criteria=case.criteria, weighted=True)
         data = data.with_features(workers=torch.randn(data.J, 2))
         model = bind(case.model, data)
         nodes = check(model, model.expand(data))

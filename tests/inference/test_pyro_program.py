@@ -19,7 +19,7 @@ FORMS = [("enumerated", "factor"), ("enumerated", "site"), ("marginal", "factor"
 
 
 def program_of(case, truth="enumerated", labels="factor", known=True):
-    data = tiny(3, known=known, classes=case.classes, features=case.features)
+    data = tiny(3, known=known, classes=case.classes, features=case.features, criteria=case.criteria)
     with silent():
         return crowdppl.pyro_program(case.model, data, truth=truth, labels=labels)
 

@@ -20,7 +20,7 @@ from crowdppl.models import DawidSkene, ItemSubtypes, OneCoin
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_every_model_keeps_its_contract(case):
-    crowdppl.check_contract(case.model, tiny(classes=case.classes, features=case.features))
+    crowdppl.check_contract(case.model, tiny(classes=case.classes, features=case.features, criteria=case.criteria))
 
 
 class WrongShape(OwnCoin):
@@ -133,7 +133,7 @@ def test_memory_of_other_sites_is_left_alone():
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_prior_means_of_workers_with_one_prior_are_one_mean(case):
     """The sites' means are those of their priors; a table for each worker is not held where the concentrations are not."""
-    data = tiny(classes=case.classes, features=case.features)
+    data = tiny(classes=case.classes, features=case.features, criteria=case.criteria)
     with isolated(0), torch.no_grad():
         sites, _ = bind(case.model, data)._at_means
         for node in sites.values():

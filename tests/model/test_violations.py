@@ -279,4 +279,6 @@ def test_mixtures_of_workers_are_fitted(method):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_catalogue_has_none_of_these(case):
-    check_contract(case.model, tiny(1, classes=case.classes, features=case.features, known=True))
+    check_contract(
+        case.model, tiny(1, classes=case.classes, features=case.features, criteria=case.criteria, known=True)
+    )

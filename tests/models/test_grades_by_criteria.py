@@ -402,3 +402,17 @@ def test_commands(tmp_path):
     run("update", out, tmp_path / "more.csv", "--overwrite")
     assert pd.read_csv(out / "criteria.csv")["annotations"].sum() == len(frame)
     assert json.loads((out / "run.json").read_text())["counts"]["criteria"] == 4
+
+
+def test_arrays_have_criteria():
+    frame, _ = table(0, items=6, raters=3)
+    arrays = {name: frame[name].to_numpy() for name in ("task", "worker", "label", "criterion")}
+    data = Annotations.from_arrays(**arrays, kind="ordinal", labels=range(5))
+    of_frame = read(frame)
+    assert list(data.criteria) == list(of_frame.criteria)
+    for name in ("item", "worker", "label", "criterion"):
+        assert torch.equal(getattr(data, name), getattr(of_frame, name))
+    with pytest.raises(DataError, match="criterion has 2"):
+        Annotations.from_arrays(**arrays | {"criterion": ["style", "grammar"]}, kind="ordinal")
+    with pytest.raises(OptionError, match="kind='ordinal'"):
+        Annotations.from_arrays(**arrays)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
-from crowdppl.inference.backends import chains, em_steps, passes
+from crowdppl.inference.backends import chains, em_steps, graded, passes
 from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.batching import Function, batched, in_turn
 from crowdppl.inference.backends.counting import LabelCounts
@@ -27,6 +27,7 @@ from crowdppl.inference.backends.expectation import (
     SummedExpectation,
     TorchExpectation,
 )
+from crowdppl.inference.backends.graded import GradedReadings, GradedSampler
 from crowdppl.inference.backends.gradients import MANY, GradientSampler, density, plain_density, points, tolerant
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
@@ -41,6 +42,7 @@ from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.chains import Chain
+from crowdppl.model.graded_rows import RaterForm
 from crowdppl.model.program import FAULTS
 
 # Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
@@ -50,6 +52,8 @@ E_STEP = 2 * 10**4
 # Operations for draws around a point of a conjugate model below which the same holds: multiplications, and those of a cell of a
 # confusion matrix that is drawn.
 DRAWS, CELL = 5 * 10**7, 20
+# Multiplications and cells of draws of raters with thresholds, and of their readings, below which the same holds.
+RATERS = 10**8
 # From so many annotations on, all threads work on one chain of a conjugate model after the other.
 LARGE = 2_000_000
 
@@ -108,6 +112,9 @@ def sampler_from_point(model: BoundModel, data: Annotations, count: int, earlier
     step = compiled_step(model, data, chains.PARTS) if _worth_compiling(model, data, count) else None
     if step is not None:
         return CompiledSampler(model, data, step)
+    form = _raters(model, data, count) if data.criteria is None else None
+    if form is not None:
+        return GradedSampler(model, data, form)
     return _uncompiled(model, data, _passes(model, data, earlier))
 
 
@@ -119,19 +126,25 @@ class Chosen(NamedTuple):
         items: what reads items off draws otherwise, and off the point of an engine that maximises.
     """
 
-    readings: Readings | None
+    readings: Readings | GradedReadings | None
     items: Evaluation | None
 
 
-def evaluation(model: BoundModel, arranged: Annotations, data: Annotations, draws: Draws, total: int) -> Chosen:
-    """Choose how ``total`` draws are evaluated."""
+def evaluation(
+    model: BoundModel, arranged: Annotations, data: Annotations, draws: Draws, total: int, weighed: bool
+) -> Chosen:
+    """Choose how ``total`` draws are evaluated; ``weighed`` tells whether annotations of an item count as correlated."""
     sampled = draws.kind == "posterior" and arranged.A < LARGE
     step = compiled_step(model, arranged, 1) if sampled or _worth_compiling(model, arranged, total) else None
-    needed = step is None or draws.point is not None
     if draws.point is not None and _forms_chains(model, arranged, draws.point):
         return Chosen(None, ChainEvaluation(model, arranged, data))
+    readings: Readings | GradedReadings | None = None if step is None else Readings(step, arranged)
+    form = None if weighed or step is not None else _raters(model, arranged, total)
+    if form is not None:
+        readings = GradedReadings(form, arranged)
+    needed = readings is None or draws.point is not None
     return Chosen(
-        None if step is None else Readings(step, arranged),
+        readings,
         items(model, arranged, data, draws.passes) if needed else None,
     )
 
@@ -218,6 +231,14 @@ def _worth_compiling(model: BoundModel, data: Annotations, draws: int) -> bool:
     """Tell whether so many draws around a point are made and read by compiled functions, if there are any for the model."""
     work = draws * (data.A * data.K + CELL * data.J * data.K**2)
     return model.conjugacy is None or (data.A < LARGE and work >= DRAWS)
+
+
+def _raters(model: BoundModel, data: Annotations, draws: int) -> RaterForm | None:
+    """Return what compiled draws and readings of raters with thresholds need, where they serve so many draws and are worth it."""
+    form = model.compiled_raters(data)
+    if form is None or draws * len(form.nodes) * (data.A + data.J * data.K) < RATERS:
+        return None
+    return form if graded.serves(data, form) else None
 
 
 def _served(model: BoundModel, data: Annotations) -> bool:

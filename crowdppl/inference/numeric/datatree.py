@@ -15,6 +15,7 @@ from torch import Tensor
 
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.inference.numeric.draws import STORED, NumericDraws, blocks
+from crowdppl.inference.numeric.network import NAME, Network
 from crowdppl.kernels.linear_gaussian import log_marginal
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import random_probability
@@ -92,6 +93,7 @@ def to_datatree(
     *,
     run: Mapping[str, Any],
     notes: Sequence[str],
+    network: Network | None = None,
 ) -> xr.DataTree:
     """Lay out the result of a fit, see :class:`crowdppl.posterior.numbers.NumericPosterior`."""
     values = in_units(draws.samples, standard)
@@ -113,6 +115,7 @@ def to_datatree(
     coords: dict[str, Any] = {"chain": chain, "draw": pd.RangeIndex(count), "worker": workers}
     if standard.features is not None:
         names = data.feature_names or tuple(f"feature {d + 1}" for d in range(data.D))
+        names = names if network is None else (*names, NAME)
         coords["feature"] = pd.Index(names, dtype=object)
         for name in ("feature_mean", "feature_sd"):
             of_items[name] = (("feature",), getattr(standard, name).cpu().numpy())
@@ -133,6 +136,8 @@ def to_datatree(
             {"labels": ((*_DRAW, "item"), likelihood.cpu().numpy())},
             coords={"chain": chain, "draw": kept, "item": items},
         )
+    if network is not None:
+        groups["network"] = network.dataset()
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = {
         "crowdppl_format": FORMAT,

@@ -136,11 +136,14 @@ class Loop:
 
     def expectation(self) -> Truths:
         """Return the distribution of the truths, and of the weights of features."""
+        return Truths.of(self.data.features, *self.said(), self.state.truth_sd, self.state.weight_sd)
+
+    def said(self) -> tuple[Tensor, Tensor]:
+        """Return what labels say of the truths: the precision, and precision times mean, ``(N, 1)`` each."""
         state = self.state
         _, slope, _, slope_square, product = state.overall()
         terms = ((part * state.weight).unsqueeze(-1) for part in (slope_square, slope, product))
-        precision, linear = self.data.tables.by_item_terms(*terms)
-        return Truths.of(self.data.features, precision, linear, state.truth_sd, state.weight_sd)
+        return self.data.tables.by_item_terms(*terms)
 
     # -- workers
 

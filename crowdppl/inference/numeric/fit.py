@@ -17,6 +17,7 @@ from crowdppl.inference.convergence import warning as not_converged
 from crowdppl.inference.numeric import em, gibbs, gradients
 from crowdppl.inference.numeric.datatree import to_datatree
 from crowdppl.inference.numeric.draws import NumericDraws
+from crowdppl.inference.numeric.network import Network, with_network
 from crowdppl.inference.numeric.residuals import correlated_errors
 from crowdppl.inference.options import filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
@@ -90,7 +91,7 @@ def fit_numbers(
     Raises:
         OptionError: for an unknown model, method or option.
         ModelError: for a model of classes, for too many features, and where the method does not allow for the ends of a bounded
-            scale.
+            scale; and for networks of features, where there are none or few items.
         FileError: for a checkpoint of another fit, or a folder that cannot be written to.
     """
     chosen = numeric_model(model)
@@ -118,7 +119,9 @@ def fit_numbers(
     identity = "" if checkpoint is None else digest_of_numbers(data, chosen, engine, taken, seed)
     keep = Checkpoint(checkpoint, identity, every, data.item.device)
     with isolated(seed=seed, device=data.item.device), progress_bar(progress, engine) as report, keep.stoppable():
-        standard = StandardLabels.of(data)
+        standard, network = StandardLabels.of(data), None
+        if chosen.feature_model == "network":
+            standard, network = with_network(chosen, standard)
         draws = ENGINES[engine](chosen, standard, report, keep, **taken)
     run = {
         "default_model": model is None,
@@ -127,7 +130,7 @@ def fit_numbers(
         "seed": seed,
         "seconds": time.perf_counter() - began,
     }
-    posterior = result(data, standard, chosen, draws, run, keep.troubles)
+    posterior = result(data, standard, chosen, draws, run, keep.troubles, network)
     keep.clear()
     return posterior
 
@@ -139,6 +142,7 @@ def result(
     draws: NumericDraws,
     run: Mapping[str, Any],
     troubles: Sequence[str] = (),
+    network: Network | None = None,
 ) -> NumericPosterior:
     """Return the result of draws, with notes on the data and warnings, which are issued.
 
@@ -149,6 +153,7 @@ def result(
         draws: of an engine; warnings are added to.
         run: description of the fit.
         troubles: further notes, on the run.
+        network: of the features, if any.
     """
     if draws.kind == "posterior":
         failed = not_converged(draws.facts)
@@ -171,7 +176,7 @@ def result(
     }
     for sentence in draws.warnings:
         warn(sentence)
-    return NumericPosterior(to_datatree(data, standard, draws, run=story | dict(run), notes=notes))
+    return NumericPosterior(to_datatree(data, standard, draws, run=story | dict(run), notes=notes, network=network))
 
 
 def _notes(data: NumericAnnotations) -> list[str]:

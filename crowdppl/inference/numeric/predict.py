@@ -19,6 +19,7 @@ from crowdppl.data.frames import indexed
 from crowdppl.data.identifiers import clean, kind_of
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.inference.numeric.network import Network
 from crowdppl.inference.numeric.readings import Parameters, conditional
 from crowdppl.isolation import isolated
 from crowdppl.kernels.linear_gaussian import log_marginal
@@ -41,9 +42,9 @@ def predict_numbers(
     is exact, what they say of workers and of other items takes :func:`crowdppl.update`. Workers whom the fit does not know
     are drawn from its crowd.
     """
-    data = _asked(posterior, items)
+    data = asked(posterior, items)
     with isolated(seed), torch.no_grad():
-        draws = _draws(posterior)
+        draws = drawn(posterior)
         workers = _workers(posterior, data, draws)
         parts = [_moments(posterior, part, draws, workers) for part in _parts(data)]
     value, sd = np.concatenate(parts, axis=1)
@@ -56,7 +57,7 @@ def predict_numbers(
     return pd.DataFrame({posterior.item_column: data.items} | columns)
 
 
-def _asked(posterior: NumericPosterior, items: Any) -> NumericAnnotations:
+def asked(posterior: NumericPosterior, items: Any) -> NumericAnnotations:
     """Return the annotations of new items, with features where the fit had any.
 
     Raises:
@@ -65,7 +66,7 @@ def _asked(posterior: NumericPosterior, items: Any) -> NumericAnnotations:
         OptionError: for known true numbers.
     """
     tree = posterior.tree
-    width = tree["posterior"].sizes.get("feature", 0)
+    width = tree["posterior"].sizes.get("feature", 0) - ("network" in tree.children)
     names = _feature_names(posterior) if width else None
     if isinstance(items, NumericAnnotations):
         if bool(items.known.any()):
@@ -111,6 +112,7 @@ def _asked(posterior: NumericPosterior, items: Any) -> NumericAnnotations:
 def _feature_names(posterior: NumericPosterior) -> tuple[str, ...] | None:
     """Return the names of the features, or ``None`` if they had none of their own."""
     names = posterior.tree["posterior"]["feature"].to_numpy().tolist()
+    names = names[:-1] if "network" in posterior.tree.children else names
     return tuple(map(str, names)) if posterior.info["named_features"] else None
 
 
@@ -130,12 +132,12 @@ def _parts(data: NumericAnnotations) -> Iterator[NumericAnnotations]:
         )
 
 
-def _draws(posterior: NumericPosterior) -> dict[str, Tensor]:
+def drawn(posterior: NumericPosterior, count: int = DRAWS) -> dict[str, Tensor]:
     """Return draws of the parameters by name, ``(S, ...)``: with few, each several times, as new workers differ in each."""
     group = posterior.tree["posterior"]
     size = group.sizes["chain"] * group.sizes["draw"]
-    few = size < DRAWS
-    chosen = torch.arange(-(-DRAWS // size) * size) % size if few else torch.linspace(0, size - 1, DRAWS).long()
+    few = size < count
+    chosen = torch.arange(-(-count // size) * size) % size if few else torch.linspace(0, size - 1, count).long()
     return {str(name): torch.from_numpy(posterior.draws(str(name)))[chosen] for name in group.data_vars}
 
 
@@ -147,17 +149,14 @@ def _moments(
     Args:
         posterior: a result.
         data: labels of the items, and their features.
-        draws: see :func:`_draws`.
+        draws: see :func:`drawn`.
         workers: see :func:`_workers`.
     """
     # Near zero and one, so that sums of squares keep their digits.
     centre, unit = float(draws["mean"].mean()), float(draws["truth_sd"].mean())
     features: dict[str, Any] = {}
     if data.features is not None:
-        mean, sd = (
-            torch.from_numpy(posterior.tree["constant_data"][f"feature_{part}"].to_numpy()) for part in ("mean", "sd")
-        )
-        features = {"features": (data.features - mean) / sd}
+        features = {"features": standard_features(posterior, data.features)}
     labels = StandardLabels(
         data.item, data.worker, (data.value - centre) / unit, data.N, data.J, False, centre, unit, 0.0, **features
     )
@@ -187,6 +186,18 @@ def _moments(
     expected = (share * value).sum(-1)
     spread = (share * ((value - expected.unsqueeze(-1)) ** 2 + beta**2 * unit**2 * variance + noise)).sum(-1)
     return torch.stack([expected, spread.sqrt()]).numpy()
+
+
+def standard_features(posterior: NumericPosterior, features: Tensor) -> Tensor:
+    """Return features ``(N, D)`` with the means and standard deviations of the fit, and with the score of its networks."""
+    constant = posterior.tree["constant_data"]
+    mean, sd = (torch.from_numpy(constant[f"feature_{part}"].to_numpy()) for part in ("mean", "sd"))
+    width = features.shape[-1]
+    out = (features - mean[:width]) / sd[:width]
+    if "network" not in posterior.tree.children:
+        return out
+    score = Network.of(posterior.tree["network"].to_dataset()).score(out)
+    return torch.cat([out, ((score - mean[width]) / sd[width]).unsqueeze(-1)], -1)
 
 
 def _workers(posterior: NumericPosterior, data: NumericAnnotations, draws: dict[str, Tensor]) -> dict[str, Tensor]:

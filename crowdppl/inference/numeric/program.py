@@ -13,7 +13,7 @@ from pyro import poutine
 from torch import Tensor
 
 from crowdppl.data.numeric import NumericAnnotations
-from crowdppl.errors import OptionError, listed
+from crowdppl.errors import ModelError, OptionError, listed
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.fit import numeric_model, result
 from crowdppl.inference.numeric.gradients import judged, without_inverse
@@ -47,6 +47,8 @@ class NumericProgram:
     def of(cls, model: Any, data: NumericAnnotations, seed: int = 0) -> NumericProgram:
         """Return the program of a model, or of the model of this name."""
         chosen, layout = numeric_model(model), StandardLabels.of(data)
+        if chosen.feature_model == "network":
+            raise ModelError("a Pyro program has no networks of features; use feature_model='linear', or crowdppl.fit")
         with isolated(seed, device=data.item.device):
             nodes = poutine.trace(chosen.program).get_trace(layout).nodes
         sizes = {

@@ -76,13 +76,17 @@ def correlations(posterior: PosteriorVariables) -> Array:
     grade = values(posterior)
 
     def block(confusion: Array, prevalence: Array) -> Array:
-        joint = prevalence[:, None, :, None] * confusion  # (S, j, K, K)
-        own = joint.sum(2)  # of the given grade, (S, j, K)
         centred = grade - (prevalence @ grade)[:, None]  # (S, K)
         spread = np.sqrt((prevalence * centred**2).sum(1))[:, None]
+        own, product = np.zeros((2, *confusion.shape[:2], len(grade)))  # (S, j, K), of the given grade
+        for k in range(len(grade)):  # without the joint distribution of both grades, which is as large as the matrices
+            row = prevalence[:, k, None, None] * confusion[:, :, k]
+            own += row
+            row *= centred[:, k, None, None]
+            product += row
         mean = own @ grade
         own_spread = np.sqrt(np.maximum(own @ grade**2 - mean**2, 0.0))
-        covariance = np.einsum("sjkl,sk,l->sj", joint, centred, grade, optimize=True)
+        covariance = product @ grade
         scale = spread * own_spread
         return np.divide(covariance, scale, out=np.zeros_like(scale), where=scale > 0)
 

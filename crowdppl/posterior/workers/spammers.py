@@ -125,5 +125,21 @@ def _log_marginal(counts: Array, prior: Array) -> Array:
     """Log-probability of a sequence of labels with these counts ``(..., K)`` under Dirichlet rows: ``(...)``."""
     from scipy.special import gammaln  # here: slow to import
 
-    rows = gammaln(prior.sum(-1)) - gammaln(prior.sum(-1) + counts.sum(-1))
-    return rows + (gammaln(prior + counts) - gammaln(prior)).sum(-1)
+    total = np.asarray(prior.sum(-1))
+    rows = gammaln(total) - _log_gamma(total, counts.sum(-1))
+    return rows + (_log_gamma(prior, counts) - gammaln(prior)).sum(-1)
+
+
+def _log_gamma(start: Array, counts: Array) -> Array:
+    """Return ``log Gamma(start + counts)`` of whole counts ``(draw, J, ...)``, for starts that all workers share.
+
+    Where workers are more than the largest count, the function is computed once for each number and looked up: the same bits.
+    """
+    from scipy.special import gammaln  # here: slow to import
+
+    most = int(counts.max(initial=0)) + 1
+    if start.size * most >= counts.size:
+        return np.asarray(gammaln(start + counts))
+    table = gammaln(start[..., None] + np.arange(most))
+    place = np.arange(start.size).reshape(start.shape) * most
+    return np.asarray(table.reshape(-1)[place + counts.astype(np.intp)])
