@@ -143,8 +143,9 @@ def _elsewhere(frame: pd.DataFrame, names: Sequence[str], wanted: set[str], coun
         cells = {str(cell).strip() for cell in frame.iloc[n].tolist()}
         if len(cells & wanted) >= count and len(cells) > 1:
             return f"row {n + 1} has the names of the columns: delete the lines above it"
-    parts = [part.strip() for part in re.split(r"[|,;:\t]", names[0])] if len(names) == 1 else []
-    if len(wanted & set(parts)) >= count:
+    lines = [names[0], *frame.iloc[:_TITLE, 0].astype(str).tolist()] if len(names) == 1 else []
+    parts = [{part.strip(" \"'") for part in re.split(r"[|,;:\t]|\s+", line)} for line in lines]
+    if any(len(wanted & one) >= count for one in parts):
         return "the file has a single column: separate columns by commas, tabs or semicolons, without other lines"
     return ""
 

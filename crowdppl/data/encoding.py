@@ -27,6 +27,7 @@ from crowdppl.data.identifier_checks import (
 )
 from crowdppl.data.identifier_forms import notes_on
 from crowdppl.data.identifiers import Coded, clean, coded, encode, kind_of, rows_text
+from crowdppl.data.rows_in_doubt import notes_on_rows
 from crowdppl.data.several import as_text, one_each
 from crowdppl.data.spellings import folded
 from crowdppl.data.structured import Several
@@ -134,6 +135,7 @@ def encode_columns(
     if not explicit:
         _check_numeric_labels(labels, source, notes, graded=choices.graded)
         notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
+        notes += notes_on_rows((item, worker, label), (items, workers, labels), labelled_rows, source)
     misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
     doubts = list(naming.doubts)
     if misspelt:

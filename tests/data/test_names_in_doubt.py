@@ -26,7 +26,7 @@ def noted(data, *parts):
 
 @pytest.mark.parametrize(
     "word",
-    (
+    [
         *(
             "#NULL",
             "<missing>",
@@ -39,7 +39,7 @@ def noted(data, *parts):
         ),
         *("abstain", "DK", "Don't know", "can't tell", "keine Angabe", "\u672a\u6807\u6ce8", "N-A", "N/A - no image"),
         *("#ERROR!", "ERROR: timeout", "[deleted]", "NoneType", "inf"),
-    ),
+    ],
 )
 def test_phrases_for_nothing(word):
     data = annotations(label=["cat", "dog", word, "cat", "dog", word])
