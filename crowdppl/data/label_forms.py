@@ -35,8 +35,8 @@ _AROUND = re.compile(r"^[\s\"'`(\[*<]+|[\s\"'`)\]*>.,;:!]+$|\s*\(\d\)$")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
-# A worker whose labels are not those of others gave at least so many.
-_ENOUGH = 2
+# Workers whose labels are not those of others gave at least so many different ones, and each so many times on the mean.
+_ENOUGH, _TIMES = 2, 2
 
 
 def notes_on(label: Array, worker: Array, item: Array, labels: Array, workers: Array, where: str) -> list[str]:
@@ -158,7 +158,9 @@ def _of_groups(label: Array, worker: Array, item: Array, names: Sequence[str], w
     of_worker = group[given.argmax(1)]
     first = of_worker == of_worker[0]
     both = np.intersect1d(item[first[worker]], item[~first[worker]])
-    if not len(both):
+    mine = int(first[worker].sum())
+    sizes = [(mine, given[first].any(0).sum()), (len(worker) - mine, given[~first].any(0).sum())]
+    if not len(both) or any(size < _TIMES * count for size, count in sizes):
         return []
     one, other = ([names[n] for n in np.flatnonzero(given[side].any(0)).tolist()] for side in (first, ~first))
     who = [str(workers[np.flatnonzero(side)[0]]) for side in (first, ~first)]

@@ -165,7 +165,7 @@ def test_labels_without_a_doubt(labels):
 
 def test_workers_without_a_label_in_common():
     """Two people coded the same two classes differently; labelling functions of one label each are no such people."""
-    coded = annotations(task=[0, 0, 1, 1], label=["bad", "red", "good", "blue"])
+    coded = annotations(label=["bad", "red", "good", "blue"] * 2)
     assert noted(coded, "'u'", "'v'", "to the same items")
-    one_each = annotations(task=[0, 0, 1, 1], worker=list("uvwx"), label=["bad", "red", "good", "blue"])
+    one_each = annotations(worker=list("uvwxuvwx"), label=["bad", "red", "good", "blue"] * 2)
     assert not one_each.notes
