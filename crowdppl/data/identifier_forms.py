@@ -28,6 +28,8 @@ _DIGITS, _ROUNDED = 15, 3
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 # How a spreadsheet shows 1-2, 3/4 and MARCH1, which it takes for dates.
 SHEET_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}", re.IGNORECASE)
+_PERSON = re.compile(r"(human|person|annotator|expert|rater|crowd|worker)s?(_?\d+)?")
+_PEOPLE = ("worker", "judge")
 _NOBODY = frozenset(
     ("none", "na", "unknown", "undefined", "anonymous", "anon", "anonymized", "not-logged-in", "guest", "deleted")
 )
@@ -52,7 +54,7 @@ def notes_on(names: Array, role: str, source: str, alike: Iterable[str] = ()) ->
         alike: names of which another note says that they look like others.
     """
     if names.dtype != object:
-        if role == "worker" and names.dtype.kind == "i" and (names < 0).sum() == 1 and names.min() == -1:
+        if role in _PEOPLE and names.dtype.kind == "i" and (names < 0).sum() == 1 and names.min() == -1:
             return [_as_name(["-1"], role, source)]
         return _of_rounded([str(name) for name in names.tolist()] if _large(names) else [], role, source)
     texts = names.tolist()
@@ -75,17 +77,21 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return notes on names that programs write for nothing, and on workers that are no persons."""
     notes = []
     nothing = [name for name in texts if visible(name) in PROGRAMS or name == "None"]
-    if role == "worker":
+    if role in _PEOPLE:
         nothing += [name for name in texts if name not in nothing and visible(name).casefold() in _NOBODY]
         summary = [name for name in texts if len(texts) > 1 and _SUMMARY.fullmatch(_words(name, "_"))]
         if summary:
-            is_one = (
-                "is a worker by its name no person" if len(summary) == 1 else "are workers by their names no persons"
-            )
+            given = "truth" if role == "worker" else "human"
             notes.append(
-                f"{source}: {listed(summary, 3)} {is_one}: if these labels are true ones or summarize the others, drop the rows, "
-                f"and give true ones as truth=..."
+                f"{source}: the {role} {summary[0]!r} is none by its name: if these labels are true ones or summarize others, "
+                f"drop the rows, and give true ones as {given}=..."
             )
+        if role == "judge" and len(texts) > 1:
+            notes += [
+                f"{source}: the judge {name!r} is a person by its name: verdicts of people are to be given as human=..."
+                for name in texts
+                if _PERSON.fullmatch(_words(name, "_"))
+            ][:1]
     return [*notes, _as_name(nothing, role, source)] if nothing else notes
 
 
@@ -138,11 +144,20 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
         first.setdefault(form, name)
     pairs = []
     for form, name in zip(forms, texts, strict=True):
-        shorter = form.partition("@")[0] if role == "worker" else m[1] if (m := _FILE.fullmatch(form)) else form
+        shorter = _shorter(form, role)
         other = first[form] if first[form] != name else first.get(shorter, name)
         if other != name and not {name, other} <= alike and not _as_number(name) == _as_number(other) != "":
             pairs.append((name, other))
     return pairs
+
+
+def _shorter(form: str, role: str) -> str:
+    """Return the part of a form that may stand alone: an address without its domain, a model without its provider, a file."""
+    if role == "worker":
+        return form.partition("@")[0]
+    if role == "judge":
+        return form.rpartition("/")[2]
+    return match[1] if (match := _FILE.fullmatch(form)) else form
 
 
 def _as_number(name: str) -> str:
@@ -164,7 +179,7 @@ def _form(name: str, role: str) -> str:
     text = skeleton(text.removeprefix("./").rstrip("/"))
     if _UUID.fullmatch(text):
         return text.replace("-", "")
-    if role == "worker":
+    if role in _PEOPLE:
         last, comma, rest = text.partition(", ")
         text = f"{rest} {last}" if comma else text
         text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
