@@ -62,7 +62,7 @@ def notes_on(label: Array, worker: Array, item: Array, labels: Array, workers: A
             f"map={{{pairs[0][0]!r}: {pairs[0][1]!r}}}"
         )
     if labels.dtype == object:
-        notes += _of_numbers(names, where) + _of_dates(names, where)
+        notes += _of_numbers(names, where) + _of_dates(names, where) + _of_commas(names, where)
     return notes or _of_groups(label, worker, item, names, workers, where)
 
 
@@ -131,6 +131,16 @@ def _of_numbers(names: Sequence[str], where: str) -> list[str]:
     ]
 
 
+def _of_commas(names: Sequence[str], where: str) -> list[str]:
+    """Return a note where all labels are numbers, some of them with a decimal comma: those with a point are read as numbers."""
+    if not all(re.fullmatch(r"-?\d+(,\d+)?", name) for name in names) or not any("," in name for name in names):
+        return []
+    return [
+        f"{where}: labels such as {next(name for name in names if ',' in name)!r} are numbers with a decimal comma and read as "
+        f"classes; kind='numeric' reads them as numbers"
+    ]
+
+
 def _of_dates(names: Sequence[str], where: str) -> list[str]:
     dates = [name for name in names if SHEET_DATE.fullmatch(name)]
     if not dates or len(dates) == len(names):
@@ -151,8 +161,8 @@ def _of_groups(label: Array, worker: Array, item: Array, names: Sequence[str], w
         return []
     group = np.arange(len(names))
     for row in given:
-        mine = np.unique(group[row])
-        group[np.isin(group, mine)] = mine[0]
+        joined = np.unique(group[row])
+        group[np.isin(group, joined)] = joined[0]
     if len(np.unique(group)) < 2:
         return []
     of_worker = group[given.argmax(1)]

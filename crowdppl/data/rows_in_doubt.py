@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.data.columns import named_as_values
 from crowdppl.data.identifier_checks import written_number
 from crowdppl.errors import listed
 
@@ -104,6 +105,12 @@ def notes_on_columns(frame: pd.DataFrame, used: Sequence[Any], source: str) -> l
             notes += _of_status(frame[name], plain, source)
         elif _COUNT.fullmatch(plain):
             notes += _of_counts(frame[name], source)
+    as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
+    if len(as_values) > 1:
+        notes.append(
+            f"{source}: the names of the columns, {listed(as_values)}, are values in them: the table probably has no header, and "
+            f"its first row was read as one; add a line with names"
+        )
     if used[0] in ("task", "item") and {"task", "item"} <= set(frame.columns):
         notes += _of_two(frame, used[0], "item" if used[0] == "task" else "task", source)
     return notes

@@ -139,6 +139,7 @@ def test_identifiers_without_a_doubt(role, names):
         (["cat", "dog", "cat."], ("map={'cat.': 'cat'}",)),
         (["a & b", "dog", "a &amp; b"], ("map={'a &amp; b': 'a & b'}",)),
         (["cat (0.9)", "cat (0.8)", "dog (0.7)"], ("end in a number",)),
+        (["1,5", "2,5", "3,0", "4"], ("decimal comma", "kind='numeric'")),
         (["1-2", "3-4", "5-Jun"], ("dates by a spreadsheet",)),
     ],
 )

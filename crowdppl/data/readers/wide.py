@@ -60,7 +60,7 @@ def wide(file: SourceFile, choices: Choices) -> Records:
         choices,
     )
     _keep_others(records, table, parts, file.name)
-    records.notes += [*totals, *_doubts(workers, choices, file.name), *_first_row(table, parts, file.name)]
+    records.notes += [*totals, *_doubts(records, workers, choices, file.name), *_first_row(table, parts, file.name)]
     return records
 
 
@@ -80,11 +80,17 @@ def _first_row(table: pd.DataFrame, parts: Layout, source: str) -> list[str]:
     ]
 
 
-def _doubts(workers: list[str], choices: Choices, source: str) -> list[str]:
+def _doubts(records: Records, workers: list[str], choices: Choices, source: str) -> list[str]:
     """Return notes on columns that are read as workers and may be none."""
     if choices.workers is not None:
         return []
     notes = []
+    labels = set(records.frame["label"].astype(str))
+    if len(workers) > 1 and labels.issuperset(workers):
+        notes.append(
+            f"{source}: the names of the workers, {listed(workers, 3)}, are labels: the table probably has no header, and "
+            f"its first row was read as one; add a line with names"
+        )
     if others := unsure(workers):
         notes.append(
             f"{source}: {_columns(others)} read as workers; if they are answers of a model that is not to count, or say "

@@ -47,6 +47,7 @@ def test_long_tables(text, part, notes):
         ("id,ann,bob,ann.1,bob.1\n1,a,b,a,b\n2,b,b,b,a\n3,a,a,a,a\n", "'ann.1', 'bob.1' are read as workers"),
         ("id,ann,bob\nrole,expert,student\n1,a,b\n2,a,a\n3,b,b\n", "the first row, 'role'"),
         ("id,ann,Confidence (ann),bob,Confidence (bob)\n1,1,5,1,4\n2,2,3,2,2\n3,2,1,1,2\n", "'Confidence (ann)'"),
+        ("1,a,b\n2,b,b\n3,a,a\n", "the table probably has no header"),
         ("id,ann,bob,% yes\n1,1,1,100\n2,0,1,50\n3,0,0,0\n", "'% yes' is not taken"),
     ],
 )
@@ -83,6 +84,7 @@ def test_labelling_functions_may_have_names_of_any_kind(notes):
         (HEAD + '1,u,"a\n1,v,b\n2,u,a\n', None, "a quotation mark opened in row 2 of the file is not closed"),
         ('"task" "worker" "label"\n"1" "u" "a"\n', None, "the file has a single column"),
         ("+----+---+\n| task | worker | label |\n| 1 | u | a |\n", None, "the file has a single column"),
+        ("1,u,a\n1,v,b\n2,u,a\n1,u,b\n", None, "add a line with the names of the columns above it"),
         ("worker,item1,item2,item3\nann,a,b,a\nbob,a,b,b\n", "wide", "transpose the table"),
     ],
 )
@@ -91,3 +93,16 @@ def test_refusals_say_how_to_fix_the_file(text, format, part, notes):
         notes(text, format)
     assert part in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_table_without_a_header_whose_columns_are_named(tmp_path):
+    (tmp_path / "x.csv").write_text("1,u,a\n1,v,b\n2,u,a\n2,v,a\n")
+    with silent("x.csv"):
+        data = crowdppl.read(tmp_path / "x.csv", task="1", worker="u", label="a")
+    assert any("probably has no header" in note for note in data.notes)
+
+
+def test_text_in_utf_16_without_a_mark(tmp_path):
+    (tmp_path / "x.csv").write_bytes((HEAD + BODY).encode("utf-16-le"))
+    with pytest.raises(CrowdpplError, match="UTF-16 without a byte-order mark"):
+        crowdppl.read(tmp_path / "x.csv")
