@@ -30,6 +30,7 @@ _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 SHEET_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}", re.IGNORECASE)
 _PERSON = re.compile(r"(human|person|annotator|expert|rater|crowd|worker)s?(_?\d+)?")
 _PEOPLE = ("worker", "judge")
+_LONGEST_DATE = 7
 _NOBODY = frozenset(
     ("none", "na", "unknown", "undefined", "anonymous", "anon", "anonymized", "not-logged-in", "guest", "deleted")
 )
@@ -76,9 +77,10 @@ def _large(names: Array) -> bool:
 def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return notes on names that programs write for nothing, and on workers that are no persons."""
     notes = []
-    nothing = [name for name in texts if visible(name) in PROGRAMS or name == "None"]
+    # Items are many, and are looked up as they are written.
+    nothing = sorted({*PROGRAMS, "None"}.intersection(texts))
     if role in _PEOPLE:
-        nothing += [name for name in texts if name not in nothing and visible(name).casefold() in _NOBODY]
+        nothing += [name for name in texts if name not in nothing and visible(name).casefold() in _NOBODY | PROGRAMS]
         summary = [name for name in texts if len(texts) > 1 and _SUMMARY.fullmatch(_words(name, "_"))]
         if summary:
             given = "truth" if role == "worker" else "human"
@@ -119,7 +121,7 @@ def _of_rounded(texts: Sequence[str], role: str, source: str) -> list[str]:
 def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return notes on names that were read as dates, or in another encoding, by another program."""
     notes = []
-    dates = [name for name in texts if SHEET_DATE.fullmatch(name)]
+    dates = [name for name in texts if len(name) < _LONGEST_DATE and SHEET_DATE.fullmatch(name)]
     if dates and len(dates) < len(texts):
         notes.append(
             f"{source}: {role} names such as {listed(dates, 2)} were probably written as dates by a spreadsheet: export them "

@@ -163,8 +163,8 @@ def _of_groups(label: Array, worker: Array, item: Array, names: Sequence[str], w
     for row in given:
         joined = np.unique(group[row])
         group[np.isin(group, joined)] = joined[0]
-    if len(np.unique(group)) < 2:
-        return []
+        if (group == group[0]).all():
+            return []
     of_worker = group[given.argmax(1)]
     first = of_worker == of_worker[0]
     both = np.intersect1d(item[first[worker]], item[~first[worker]])
