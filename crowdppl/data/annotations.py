@@ -30,6 +30,7 @@ from crowdppl.data.other_labels import declared_too, names_of
 from crowdppl.data.questions import refuse_several
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
+from crowdppl.data.rows_in_doubt import notes_on_columns
 from crowdppl.data.sequences import in_sequences
 from crowdppl.data.structured import Several
 from crowdppl.data.timestamps import Dates
@@ -291,6 +292,7 @@ class Annotations(AnnotationLayouts):
         )
         known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
+        columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source))
         in_order = labels is not None
         if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
             categories = frame[label].cat.categories

@@ -77,7 +77,7 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<sign>[][{}(),:])|(?P<word>[^][\s{}(),:'"]+))""",
     re.DOTALL,
 )
-_WRAPPED = re.compile(r"(?:array|frozenset|set|Set|List)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
+_WRAPPED = re.compile(r"(?P<kind>array|frozenset|set|Set|List|list|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None, "nan": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 BRACKETS = {"[": "]", "{": "}", "(": ")"}
@@ -118,12 +118,13 @@ def parsed(value: Any) -> Any:
     """Return the list, object or text that a cell is written as, in JSON or Python; other values are returned unchanged."""
     if isinstance(value, str):
         text = value.strip()
-        if text[:1] not in ("[", "{", "(", '"', "a", "f", "s", "S", "L") or text[-1:] not in ("]", "}", ")", '"'):
+        if text[:1] not in ("[", "{", "(", '"', *"afsSLlc") or text[-1:] not in ("]", "}", ")", '"'):
             return value
         if len(text) > _LONGEST:
             return value
         wrapped = _WRAPPED.fullmatch(text)
-        text = text if wrapped is None else wrapped[1].strip() or "[]"
+        if wrapped is not None:  # R's c() and list() have no brackets
+            text = f"[{wrapped[2]}]" if wrapped["kind"] in ("c", "list") else wrapped[2].strip() or "[]"
         try:
             document = json.loads(text)
         except (ValueError, RecursionError):
@@ -133,8 +134,15 @@ def parsed(value: Any) -> Any:
             or (isinstance(document, list) and document and all(isinstance(v, str) for v in document))
         ):
             return value  # such as (1, 2] or (none)
+        if isinstance(document, str) and document[:1] in ("[", "{") and document != value:
+            return parsed(document)  # JSON that was written as JSON again
         return value if document is None else normal(document)
     return normal(value) if is_structured(value) else value
+
+
+def cut_off(text: str) -> bool:
+    """Return whether a text begins as a list of texts or an object, and has no end: programs shorten long cells."""
+    return re.match(r"\s*[\[{]+\s*[\"']", text) is not None and text.rstrip()[-1:] not in ("]", "}")
 
 
 def _weighted(value: Any) -> bool:

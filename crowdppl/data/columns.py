@@ -21,6 +21,8 @@ ITEM_COLUMNS = ("task", "item")
 WORKER_COLUMNS = ("worker",)
 LABEL_COLUMNS = ("label",)
 ROLES = ("task", "worker", "label")
+# Rows in which the name of a column is looked for among its values.
+_ROWS = 1_000
 # Lines below the first one in which a header is looked for, for messages.
 _TITLE = 20
 
@@ -143,10 +145,26 @@ def _elsewhere(frame: pd.DataFrame, names: Sequence[str], wanted: set[str], coun
         cells = {str(cell).strip() for cell in frame.iloc[n].tolist()}
         if len(cells & wanted) >= count and len(cells) > 1:
             return f"row {n + 1} has the names of the columns: delete the lines above it"
-    parts = [part.strip() for part in re.split(r"[|,;:\t]", names[0])] if len(names) == 1 else []
-    if len(wanted & set(parts)) >= count:
+    if any("\0" in name for name in names):
+        return "the file is text in UTF-16 without a byte-order mark: save it as UTF-8"
+    if len(named_as_values(frame, frame.columns)) >= 3:
+        return "the first line seems to be an annotation: add a line with the names of the columns above it"
+    lines = [names[0], *frame.iloc[:_TITLE, 0].astype(str).tolist()] if len(names) == 1 else []
+    parts = [{part.strip(" \"'") for part in re.split(r"[|,;:\t]|\s+", line)} for line in lines]
+    if any(len(wanted & one) >= count for one in parts):
         return "the file has a single column: separate columns by commas, tabs or semicolons, without other lines"
     return ""
+
+
+def named_as_values(frame: pd.DataFrame, columns: Iterable[Any]) -> list[str]:
+    """Return the columns whose name is a value in them, as in tables without a header, of which the first row is lost."""
+    out = []
+    for column in columns:
+        values = frame[column]
+        if not isinstance(values, pd.DataFrame) and str(column).strip():
+            head = values.iloc[:_ROWS].astype(str)
+            out += [str(column)] if (head == str(column)).any() else []
+    return out
 
 
 def reader_notes(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> tuple[str, ...]:

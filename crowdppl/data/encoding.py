@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 
 from crowdppl.data import criteria as of_criteria
-from crowdppl.data import label_names
+from crowdppl.data import label_forms, label_names
 from crowdppl.data.columns import ROLES
 from crowdppl.data.covariates import Covariates, design, with_experience
 from crowdppl.data.identifier_checks import (
@@ -25,7 +25,9 @@ from crowdppl.data.identifier_checks import (
     spaced,
     variants,
 )
+from crowdppl.data.identifier_forms import notes_on
 from crowdppl.data.identifiers import Coded, clean, coded, encode, kind_of, rows_text
+from crowdppl.data.rows_in_doubt import notes_on_rows
 from crowdppl.data.several import as_text, one_each
 from crowdppl.data.spellings import folded
 from crowdppl.data.structured import Several
@@ -132,6 +134,8 @@ def encode_columns(
     _check_padding(labels, source, notes)
     if not explicit:
         _check_numeric_labels(labels, source, notes, graded=choices.graded)
+        notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
+        notes += notes_on_rows((item, worker, label), (items, workers, labels), labelled_rows, source)
     misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
     doubts = list(naming.doubts)
     if misspelt:
@@ -235,6 +239,9 @@ def check_names(identifiers: Array, role: str, source: str, notes: list[str]) ->
             f"{source}: {role} names such as {listed(shortened, 2)} were probably shortened by a spreadsheet: different ones "
             f"may have become one; export them again as text",
         )
+    if role != "label":
+        again = {name for pair in (*case_pairs, *numbers) for name in pair}
+        notes += notes_on(identifiers, role, source, again | set(same_form))
 
 
 def _check_padding(labels: Array, source: str, notes: list[str]) -> None:

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import numpy.typing as npt
-import pandas as pd
 import pyarrow
 import pyarrow.compute as pc
 
@@ -111,7 +110,7 @@ def same_numbers(names: Array) -> list[tuple[str, str]]:
 
 
 def lookalikes(names: Array) -> list[str]:
-    """Return the string identifiers that look like an earlier one: two encodings of é, invisible characters, other dashes."""
+    """Return the string identifiers that look like another one: two encodings of é, invisible characters, other dashes."""
     if names.dtype != object:
         return []
     if all(map(str.isascii, names.tolist())):
@@ -119,8 +118,11 @@ def lookalikes(names: Array) -> list[str]:
     forms = [skeleton(n) if not n.isascii() else n.casefold() for n in names.tolist()]
     if len(set(forms)) == len(forms):
         return []
-    again = pd.Series(forms, dtype=object).duplicated().to_numpy()
-    return [n for n, repeated in zip(names.tolist(), again, strict=True) if repeated and not n.isascii()]
+    # The plain name of a group is not named, wherever it stands.
+    written = names.tolist()
+    plain = {form: name for form, name in zip(reversed(forms), reversed(written), strict=True)}
+    plain |= {form: name for form, name in zip(forms, written, strict=True) if name.isascii()}
+    return [name for form, name in zip(forms, written, strict=True) if plain[form] != name and not name.isascii()]
 
 
 def scientific(names: Array) -> list[str]:

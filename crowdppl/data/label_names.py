@@ -102,7 +102,7 @@ def named(columns: Sequence[Coded], known: Coded, declared: Any, choices: LabelC
     codes = [] if choices.missing or choices.map or declared is not None else codes_for_nothing(written)
     if codes:
         out.unclear.append(
-            f"{where}: {listed(codes, 3)} taken for a class, though surveys write this for no answer; if so, add "
+            f"{where}: {listed(codes, 3)} taken for a class, though surveys and programs write this for no answer; if so, add "
             f"missing={codes[0]!r}"
         )
     text = all(isinstance(name, str) for name in written)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from crowdppl.data.cells import BRACKETS, NoLabelError, absent, is_structured, labels_of, normal, parsed, plain
+from crowdppl.data.cells import BRACKETS, NoLabelError, absent, cut_off, is_structured, labels_of, normal, parsed, plain
 from crowdppl.errors import DataError, listed
 
 Several = Literal["refuse", "join", "keep", "sets"]
@@ -25,6 +25,8 @@ SEPARATOR = ";"
 # are split by the first three anyway.
 SEPARATORS = (";", "|", "\n", ",", "/", "+", "&")
 _ALWAYS = SEPARATORS[:3]
+# Words between the labels of a set: they may be part of a label, and are asked about.
+_AND = (" and ", " und ", " et ")
 # What stands for separators within a label, while sets are joined to text: characters for private use.
 _PROTECTED = {ord(separator): chr(0xE000 + n) for n, separator in enumerate(SEPARATORS)}
 _RESTORED = {ord(own): chr(separator) for separator, own in _PROTECTED.items()}
@@ -62,7 +64,12 @@ def single_labels(
         return [_kept(name) for name in names], []
     as_sets = several == "sets"
     several = "join" if as_sets else several
-    values = [parsed(name) for name in names]
+    values = _ticked([parsed(name) for name in names])
+    cut = next((n for n, value in enumerate(values) if isinstance(value, str) and cut_off(value)), None)
+    if cut is not None:
+        raise DataError(
+            f"{locate(cut)}: {_short(names[cut])} begins a list or an object and has no end: it was cut off; export it again"
+        )
     written = [n for n, value in enumerate(values) if is_structured(value) or value is not names[n]]
     refuse_vectors(values, locate)
     notes: list[str] = []
@@ -116,6 +123,15 @@ def single_labels(
             f"{source}: {len(joined):,} sets of several labels are classes, such as {listed(sorted(joined), 3)}"
         )
     return _of_one_type(labels), notes
+
+
+def _ticked(values: list[Any]) -> list[Any]:
+    """Return values with the boxes of forms as truth values: a box that is ticked has the value "on", others are absent."""
+    forms = [value for value in values if isinstance(value, dict)]
+    keys = {key for value in forms for key in value}
+    if len(keys) < 2 or {chosen for value in forms for chosen in map(str, value.values())} != {"on"}:
+        return values
+    return [dict.fromkeys(value, True) if isinstance(value, dict) else value for value in values]
 
 
 def _one(members: list[Any], several: Several, locate: Callable[[], str]) -> Any:
@@ -231,6 +247,14 @@ def _possible_sets(labels: list[Any], source: str) -> list[str]:
             return [
                 f"{source}: labels that consist of other labels are classes of their own ({listed(composed, 3)}); "
                 f"several='sets' reads them as sets"
+            ]
+    for word in _AND:
+        composed = [text for text in sorted(texts) if len(_split(text, word)) > 1]
+        seen = {tuple(sorted(_split(text, word))) for text in composed}
+        if composed and (len(seen) < len(composed) or texts.issuperset(part for parts in seen for part in parts)):
+            return [
+                f"{source}: labels that consist of other labels are classes of their own ({listed(composed, 3)}); to read them "
+                f"as sets, write {SEPARATOR!r} for {word.strip()!r}, and use several='sets'"
             ]
     return []
 

@@ -7,6 +7,7 @@ Each distinct text is read once. Texts with the year first, with the name of the
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +23,82 @@ from crowdppl.errors import DataError
 Array = npt.NDArray[Any]
 Dates = Literal["day-first", "month-first"]
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+# Names of months in other languages that begin as the English ones do; other words that do are no months.
+_OTHER_MONTHS = {
+    "mars": 3,
+    "marts": 3,
+    "marzo": 3,
+    "mart": 3,
+    "avril": 4,
+    "abril": 4,
+    "aprile": 4,
+    "mai": 5,
+    "maj": 5,
+    "mayo": 5,
+}
+_OTHER_MONTHS |= {
+    "maggio": 5,
+    "januar": 1,
+    "januari": 1,
+    "janvier": 1,
+    "enero": 1,
+    "februar": 2,
+    "februari": 2,
+    "febrero": 2,
+}
+_OTHER_MONTHS |= {
+    "febbraio": 2,
+    "maart": 3,
+    "juni": 6,
+    "juin": 6,
+    "junio": 6,
+    "juli": 7,
+    "juillet": 7,
+    "julio": 7,
+    "agosto": 8,
+}
+_OTHER_MONTHS |= {
+    "augustus": 8,
+    "augusti": 8,
+    "septembre": 9,
+    "septiembre": 9,
+    "settembre": 9,
+    "oktober": 10,
+    "octobre": 10,
+}
+_OTHER_MONTHS |= {
+    "octubre": 10,
+    "ottobre": 10,
+    "novembre": 11,
+    "noviembre": 11,
+    "dezember": 12,
+    "december": 12,
+    "diciembre": 12,
+}
+_OTHER_MONTHS |= {
+    "dicembre": 12,
+    "desember": 12,
+    "gennaio": 1,
+    "giugno": 6,
+    "luglio": 7,
+    "okt": 10,
+    "dez": 12,
+    "mrz": 3,
+}
 # Hours from UTC of abbreviated time zones; those with several meanings (IST, BST, CST of China) are not in use in exports.
 ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "UT": 0, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3}
 ZONES |= {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "JST": 9}
@@ -33,6 +109,8 @@ _SHEET_DAYS, _SHEET = 25_569, (36_526, 58_441)
 # Where the parts of a date stand that is written as digits, and the years that such a date may have.
 _PLACES = {"y": (0, 4), "m": (4, 6), "d": (6, 8), "h": (8, 10), "n": (10, 12), "s": (12, 14)}
 _YEARS = (1990, 2100)
+# Days since 1970 of 1899-12-30, 1899-12-31, 1900-01-01, 1900-01-02, 1904-01-01, 1980-01-01, 2001-01-01 and 2099-12-31.
+_PLACEHOLDER_DAYS = (-25_569, -25_568, -25_567, -25_566, -24_107, 3_652, 11_323, 47_481)
 _UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 
 _CLOCK = r"(?P<h>\d{1,2}):(?P<n>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d{1,12}))?)?(?: ?(?P<p>[AaPp])\.?[Mm]\.?)?"
@@ -171,6 +249,30 @@ def _first_rows(codes: Array, at: Sequence[int]) -> Array:
 
 def read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
     """Read distinct timestamps; other arguments as in :func:`times`."""
+    read = _read_times(values, dates)
+    note = _of_placeholders(read.seconds, values)
+    return read if note is None else read._replace(notes=[*read.notes, note])
+
+
+def _of_placeholders(seconds: Array, values: pd.Series[Any]) -> str | None:
+    """Return a note on dates that programs write for no date, such as 1970-01-01 or 9999-12-31, decades from all others."""
+    finite = np.where(np.isnan(seconds), 0.5, seconds)
+    days = np.floor(finite / 86_400)
+    years = np.floor(days / 365.2425) + 1970
+    unusual = (np.abs(days) <= 1) & (finite != 0.5) | np.isin(years, (1, 9999)) | np.isin(days, _PLACEHOLDER_DAYS)
+    others = seconds[~unusual & ~np.isnan(seconds)]
+    if not unusual.any() or not len(others):
+        return None
+    far = unusual & (np.abs(seconds - np.median(others)) > 15 * 365 * 86_400)
+    if not far.any() or np.ptp(others) > 15 * 365 * 86_400:
+        return None
+    example = str(values.iloc[int(np.flatnonzero(far)[0])])
+    return (
+        f"times such as {example!r} are decades from all others, as programs write for no time; if so, leave them blank"
+    )
+
+
+def _read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         try:
             stamps = pd.to_datetime(values, utc=True)
@@ -187,7 +289,10 @@ def read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
     if not len(words):
         written = _dates_as_numbers(numbers)
         return _epochs(numbers, values) if written is None else written
-    texts = pyarrow.array(values.iloc[words].astype(str).to_numpy(dtype=object), pyarrow.large_string())
+    plain_forms = [
+        text if text.isascii() else unicodedata.normalize("NFKC", text) for text in map(str, values.iloc[words])
+    ]
+    texts = pyarrow.array(plain_forms, pyarrow.large_string())
     seconds = np.full(len(values), np.nan)
     read = _texts(pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s+", " "), dates)
     seconds[words] = read.seconds
@@ -360,7 +465,8 @@ def _month(part: Any) -> Array:
 
 
 def _by_name(name: str) -> int:
-    return next((n for n, short in enumerate(MONTHS, 1) if name[:3] == short), 0)
+    english = next((n for n, month in enumerate(MONTHS, 1) if len(name) >= 3 and month.startswith(name)), 0)
+    return english or _OTHER_MONTHS.get(name, 0)
 
 
 def _iso_weeks(year: Array, week: Array, day: Array) -> tuple[Array, Array]:
@@ -403,7 +509,7 @@ def _order(
     if dates is not None:
         return dates, None, None  # dates that do not exist in this order are reported as unreadable
     if len(possible) == 1:
-        return possible[0], None, None
+        return possible[0], _otherwise_usual(texts, at, parts, possible[0], read), None
     if not possible:
         wrong = {order: np.flatnonzero(np.isnan(read[order])) for order in ("day-first", "month-first")}
         pair = [int(wrong["month-first"][0]), int(wrong["day-first"][0])]
@@ -437,6 +543,17 @@ def _order(
     advice = "write them as 2024-04-03" if order == "year-first" else "state " + _other(order)
     note = f"dates such as {example!r} are read with the {order.split('-')[0]} first; if that is wrong, {advice}"
     return order, None, note
+
+
+def _otherwise_usual(texts: Any, at: Array, parts: dict[str, Any], order: str, read: dict[str, Array]) -> Fault | None:
+    """Refuse dates with dots that others, with other signs, would give the order of the United States: 03.04. is in April."""
+    dotted = pc.equal(parts["sep"], ".").to_numpy(zero_copy_only=False)
+    if order != "month-first" or not dotted.any() or dotted.all() or np.isnan(read["day-first"][dotted]).any():
+        return None
+    pair = [int(at[np.flatnonzero(dotted)[0]]), int(at[np.flatnonzero(~dotted & np.isnan(read["day-first"]))[0]])]
+    names = [repr(texts[n].as_py()) for n in pair]
+    why = f"{names[1]} has the month first, and {names[0]} usually the day; state dates='month-first', or write all dates alike"
+    return Fault(pair, why, False)
 
 
 def _other(order: str) -> str:

@@ -15,6 +15,22 @@ from crowdppl.judges import values
 
 # Names of columns that number the calls of a judge on one answer.
 RUNS = ("run", "run_id", "replicate", "repetition", "trial", "call", "attempt")
+# Names of columns that may number the answers of a system as well, or say how it gave them.
+_PERHAPS_ANSWERS = (
+    *(
+        "attempt",
+        "trial",
+        "repetition",
+        "replicate",
+        "iteration",
+        "seed",
+        "temperature",
+        "rollout",
+        "generation",
+        "completion",
+    ),
+    *("sample", "sample_id", "sample_index", "try", "k", "draw", "response", "response_id", "output_id"),
+)
 # Columns that tell whose answer a row is on, and who gave it.
 _WHO = ("item", "judge", "annotator", "system", "opponent", "answer", "run")
 
@@ -55,6 +71,7 @@ def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> lis
                 f"{source}: column {str(column)!r} has several values on an item, each by other judges, and is not used; if each "
                 f"is a criterion with true labels of its own, name it with criterion=..."
             )
+    notes += _perhaps_answers(frame, columns, source)
     if columns.get("run") is not None:
         return notes
     for column in questions.unused(frame, columns.values()):
@@ -68,6 +85,22 @@ def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> lis
             )
             break
     return notes
+
+
+def _perhaps_answers(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> list[str]:
+    """Return a note where the verdicts of a judge on an item are on several attempts, which may be those of the system."""
+    if columns.get("answer") is not None or columns.get("question") is not None:
+        return []
+    who = [columns[role] for role in _WHO if role != "run" and columns.get(role) is not None]
+    for column in (columns.get("run"), *questions.unused(frame, columns.values())):
+        plain = str(column).strip().lower().replace(" ", "_")
+        if column is not None and plain in _PERHAPS_ANSWERS and questions.tells_apart(frame, column, who):
+            return [
+                f"{source}: judges have several verdicts on an item, which column {str(column)!r} tells apart; they are read as "
+                f"repeated calls of a judge on one answer; if they are on several answers of a system, name it with "
+                f"answer={str(column)!r}"
+            ]
+    return []
 
 
 def by_criterion(frame: pd.DataFrame, column: Any, source: str) -> dict[Any, pd.DataFrame]:

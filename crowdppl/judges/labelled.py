@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,20 @@ import pandas as pd
 
 from crowdppl.data.identifier_checks import variants
 from crowdppl.data.identifiers import encode
+from crowdppl.data.missing_words import codes_for_nothing, words_for_nothing
 from crowdppl.data.spellings import alike, folded
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.judges import replies
 from crowdppl.judges.passing import polarity
 from crowdppl.judges.states import State, classify, normalised, statuses
 from crowdppl.judges.table import Table
+
+# Replies of judges that give no verdict.
+_FAILED = re.compile(
+    r"\b(time(d)? ?out|rate[ _-]?limit(ed)?|quota exceeded|content[ _-]filter(ed)?|safety|blocked|as an ai)\b"
+    r"|\b(can't|cannot|can not|unable to|won't) (answer|assist|help|evaluate|judge|comply|provide)\b",
+    re.IGNORECASE,
+)
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
@@ -88,6 +97,8 @@ def labelled(
         text: n for text, n in verdict.words.items() if normalised(text) in stated or normalised(text) not in words
     }
     _review(names, noted, table.source, notes)
+    if labels is None:
+        notes += _perhaps_nothing(names, table.source)
     return Labelled(label, names, verdict.state, ordered)
 
 
@@ -117,6 +128,19 @@ def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[s
         )
     kept = np.unique(to)
     return np.searchsorted(kept, to)[codes], names[kept]
+
+
+def _perhaps_nothing(names: Array, source: str) -> list[str]:
+    """Return a note on verdicts that may stand for none, such as "timeout", -1, or a reply without a verdict."""
+    texts = [str(name) for name in names.tolist()]
+    doubtful = codes_for_nothing(texts)
+    if names.dtype == object:
+        failed = [text for text in texts if _FAILED.search(text)]
+        doubtful = list(dict.fromkeys([*doubtful, *words_for_nothing(texts)[1], *failed]))
+    if not doubtful or len(doubtful) == len(texts):
+        return []
+    advice = "list it in unparseable=[...] or abstained=[...]" if names.dtype == object else "leave these cells blank"
+    return [f"{source}: {listed(doubtful, 3)} taken for a class; if it stands for no verdict, {advice}"]
 
 
 def with_scores(judge: Codes, verdicts: Labelled, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:

@@ -147,3 +147,30 @@ def test_periods_are_read_as_their_start():
             "2024-04-01",
             "2024-05-01",
         ]
+
+
+@pytest.mark.parametrize("first", ["1970-01-01 00:00:00", "1899-12-30", "1900-01-01", "0001-01-01", "9999-12-31"])
+def test_dates_that_programs_write_for_none_are_noted(first):
+    assert "decades from all others" in " ".join(days(first, "2024-04-13", "2024-04-14")[1])
+    assert not days("1970-01-01", "1970-01-02", "1971-05-05")[1]
+    assert not days("2001-01-01", "2001-03-02")[1]
+
+
+def test_dots_and_slashes_in_one_column():
+    """3 April with dots; 13 April with the month first: one order for both would be a guess."""
+    with pytest.raises(DataError, match=r"'04/13/2024' has the month first, and '03\.04\.2024' usually the day"):
+        days("03.04.2024", "04/13/2024")
+    assert days("03.04.2024", "04/13/2024", dates="month-first")[0] == ["03-04 00:00", "04-13 00:00"]
+    assert days("03.04.2024", "13/04/2024")[0] == ["04-03 00:00", "04-13 00:00"]
+
+
+def test_spaces_and_digits_of_unicode():
+    assert days("4/3/2024 1:00\u202fPM", "4/13/2024 1:00\u00a0AM")[0] == ["04-03 13:00", "04-13 01:00"]
+    assert days("\uff12\uff10\uff12\uff14-04-03")[0] == ["04-03 00:00"]
+
+
+def test_names_of_months_are_whole_words():
+    assert days("3 mars 2024", "13 Sept 2024", "14 Okt 2024")[0] == ["03-03 00:00", "09-13 00:00", "10-14 00:00"]
+    for word in ("marraskuu", "Market", "Junk"):  # Finnish for November, and two other words
+        with pytest.raises(DataError, match="is not a number or a date"):
+            days(f"3 {word} 2024", "4 April 2024")

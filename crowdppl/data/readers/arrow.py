@@ -143,6 +143,9 @@ def _csv(path: Path, start: bytes, separator: str, needed: Sequence[Any] | None)
                     quoted_strings_can_be_null=True,
                 ),
             )
+        last = table.slice(max(len(table) - 1, 0)).to_pylist()
+        if last and any("\n" in (cell or "") for cell in last[0].values()):
+            return None  # a quotation mark may be open, as Arrow takes all that follows it for a cell: pandas says so
         # The text of each column is released once it is encoded.
         texts = table.columns
         del table

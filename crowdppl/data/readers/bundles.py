@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import tempfile
@@ -212,6 +213,7 @@ def merged(parts: Sequence[Records], files: Sequence[SourceFile], source: str, *
     first = parts[0]
     if len(parts) == 1:
         return first
+    notes += _copies(parts, files, source)
     names = dict.fromkeys(name for part in parts for name in part.frame.columns)
     columns = [_joined([_column(part.frame, name) for part in parts]) for name in names]
     frame = pd.concat(columns, axis=1).set_axis(pd.Index(list(names), dtype=object), axis=1)
@@ -260,6 +262,26 @@ def _joined(columns: list[Any]) -> Any:
     return pd.concat(columns, ignore_index=True)
 
 
+def _copies(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
+    """Return a note where files have the same annotations by the same workers, as copies do: they count twice."""
+    by_size: dict[tuple[int, ...], list[int]] = {}
+    for n, (part, file) in enumerate(zip(parts, files, strict=True)):
+        by_size.setdefault((*part.frame.shape, file.path.stat().st_size), []).append(n)
+    pairs = [
+        (earlier, later)
+        for group in by_size.values()
+        for earlier, later in itertools.pairwise(group)
+        if len(parts[later].frame) > 1 and parts[later].frame.astype(str).equals(parts[earlier].frame.astype(str))
+    ]
+    if not pairs:
+        return []
+    earlier, later = (files[n].name.removeprefix(f"{source}: ") for n in pairs[0])
+    rest = "" if len(pairs) == 1 else f", and {len(pairs) - 1:,} more"
+    return [
+        f"{source}: {later!r} has the annotations of {earlier!r}{rest}; if it is a copy, remove it: they count twice"
+    ]
+
+
 def _with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
     """Add the worker to tables that have none, a file for each worker."""
     if any(name in part.frame for part in parts for name in WORKER_COLUMNS):
@@ -289,6 +311,8 @@ def _summed(parts: Sequence[Records], files: Sequence[SourceFile], source: str) 
             numbers = re.findall(r"(?<![\w'.])\d[\d,]*(?![\w'.])", text)
             once = len(numbers) == 1
             key = text.replace(numbers[0], "\0", 1) if once else text
+            if len(numbers) > 1:  # they have no sum that is true of all files: the file is named
+                key = f"{file.name.removeprefix(f'{source}: ')}: {text}"
             totals[key] = totals.get(key, 0) + (int(numbers[0].replace(",", "")) if once else 1)
     notes = [f"{source}: {key.replace(chr(0), f'{total:,}')}" for key, total in totals.items()]
     if len(notes) <= _MOST_NOTES:

@@ -116,6 +116,8 @@ def _detect(file: SourceFile) -> str:
     if file.kind == "table":
         return next((name for name, form in FORMATS.items() if form.table and form.table(file)), LONG)
     document = file.document
+    if document in ([], {}, [{}]):
+        raise FileError(f"{file.name} contains no record; export it again")
     single = document[0] if isinstance(document, list) and len(document) == 1 else document
     first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict):
@@ -207,6 +209,12 @@ def _read_whole(
 
 
 def _read(file: SourceFile, name: str, choices: Choices) -> Records:
+    records = _read_one(file, name, choices)
+    records.notes += file.doubts
+    return records
+
+
+def _read_one(file: SourceFile, name: str, choices: Choices) -> Records:
     if choices.question is not None and name == LONG:
         rows = of_question(file.long_table, choices.question, file.name)
         if rows is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,53 @@ from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
 
 # Keys of an object under which a list of records may stand.
 _LISTS = ("data", "records", "rows", "items", "results", "annotations", "labels")
+# What stands before JSON that a page calls or assigns, and lines in which it is looked for.
+_BEFORE = re.compile(r"(?:[\w.$]+\s*\(|(?:(?:var|let|const)\s+)?[\w.$]+\s*=|\)\]\}',?)\s*[\[{]")
+_LINES = 5
 _LONG = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
+
+
+def before_json(head: str, suffix: str) -> str | None:
+    """Return the beginning of a text that has JSON further on, such as a comment, a call or an assignment; ``None`` otherwise.
+
+    Args:
+        head: the beginning of the text, which does not begin with a bracket.
+        suffix: ending of the name of the file.
+    """
+    lines = head.split("\n", _LINES)[:_LINES]
+    named = suffix in (".json", ".jsonl", ".ndjson") and any(re.search(r"[\[{]\s*\"", line) for line in lines)
+    quoted = head.startswith(('"[{', '"{\\"'))
+    if not (named or quoted or _BEFORE.match(head) or any(re.match(r"[\[{]+\s*\"\w+\"\s*:", line) for line in lines)):
+        return None
+    return lines[0].strip()[:30]
+
+
+def extended(name: str, value: Any) -> Any:
+    """Return the value of an object of one key with a dollar sign, as MongoDB writes numbers, dates and identifiers."""
+    if name in ("$oid", "$date", "$uuid", "$symbol"):
+        return value
+    try:
+        if name in ("$numberInt", "$numberLong"):
+            return int(value)
+        if name in ("$numberDouble", "$numberDecimal"):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    return {name: value}
+
+
+def further_pages(document: Mapping[str, Any]) -> str | None:
+    """Return that a document is one page of several, as interfaces answer; ``None`` if it is not."""
+    listed_here = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
+    if listed_here is None:
+        return None
+    here = len(listed_here)
+    for key in ("count", "total", "total_count", "num_rows_total", "totalCount"):
+        total = document.get(key)
+        if isinstance(total, int) and not isinstance(total, bool) and total > here:
+            return f"it has {here:,} of {total:,} records, by its {key!r}"
+    following = document.get("next")
+    return f"it is one page of records, as 'next' names another: {str(following)[:80]!r}" if following else None
 
 
 def frame_of(document: Any) -> pd.DataFrame | None:

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.data.readers.arrow import long_table
-from crowdppl.data.readers.json_tables import frame_of, frame_of_records
+from crowdppl.data.readers.json_tables import before_json, extended, frame_of, frame_of_records, further_pages
 from crowdppl.data.readers.opening import (
     COMPRESSED,
     JSON_FACTOR,
@@ -31,7 +31,7 @@ from crowdppl.data.readers.opening import (
 from crowdppl.data.readers.streams import existing, streamed
 from crowdppl.data.readers.tables import columns_of_parquet, is_parquet, read_csv, read_parquet
 from crowdppl.data.readers.workbooks import is_workbook, to_csv
-from crowdppl.errors import FileError
+from crowdppl.errors import FileError, listed
 
 # Endings of files of annotations.
 ENDINGS = (
@@ -66,6 +66,7 @@ class SourceFile:
     def __init__(self, path: str | Path, limit: int = LIMIT, within: PurePath | None = None):
         self.path, self.limit, self.within = existing(path), limit, within
         self.name, self.stem = self.path.name, stem(self.path.name)
+        self.repeated_keys: list[str] = []
         if is_workbook(self.path):
             folder = Path(tempfile.mkdtemp(prefix="crowdppl-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -117,6 +118,12 @@ class SourceFile:
         if self.parquet:
             return "table"
         if self.head[:1] not in ("[", "{"):
+            before = before_json(self.head, self.suffix)
+            if before is not None:
+                raise FileError(
+                    f"{self.name} is not JSON: it begins with {before!r}; delete all that is not in the brackets of the data, or "
+                    f"export it again"
+                )
             return "table"
         first = self.head.split("\n", 1)[0].strip()
         if self.head[:1] == "{" and (self.suffix in (".jsonl", ".ndjson", ".manifest") or _is_json(first)):
@@ -139,14 +146,46 @@ class SourceFile:
     def _parsed(self, text: str, where: str) -> Any:
         try:
             with within_memory(self.name):
-                return json.loads(text)
+                return json.loads(text, object_pairs_hook=self._object)
         except RecursionError:
             raise FileError(
                 f"{self.name}{where}: the JSON is nested too deeply for an export of annotations; export it again"
             ) from None
         except ValueError as error:
             reason = " ".join(str(error).split())[:120]
-            raise FileError(f"{self.name}{where} is not JSON: {reason}; export it again") from None
+            advice = "export it again"
+            if reason.startswith("Extra data"):
+                advice = (
+                    "write one list of all records, or each record in a line of its own, without commas between them"
+                )
+            raise FileError(f"{self.name}{where} is not JSON: {reason}; {advice}") from None
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> Any:
+        """Return an object; the types that MongoDB writes as objects become their value, and repeated keys are remembered."""
+        if len(pairs) == 1 and pairs[0][0][:1] == "$":
+            return extended(*pairs[0])
+        document = dict(pairs)
+        if len(document) < len(pairs):
+            names = [name for name, _ in pairs]
+            self.repeated_keys += [name for name in document if names.count(name) > 1]
+        return document
+
+    @property
+    def doubts(self) -> list[str]:
+        """Notes on what a JSON file may lack, once it was read: values of repeated keys, and further pages."""
+        if "document" not in vars(self):
+            return []
+        notes = []
+        if self.repeated_keys:
+            names = listed(dict.fromkeys(self.repeated_keys), 3)
+            where = "an object has" if len(self.repeated_keys) == 1 else f"{len(self.repeated_keys):,} objects have"
+            notes.append(
+                f"{self.name}: {where} a key twice ({names}), of which only the last value is read, so that annotations may be "
+                f"lost; export it again, with a list of values"
+            )
+        single = self.document[0] if isinstance(self.document, list) and len(self.document) == 1 else self.document
+        left = further_pages(single) if isinstance(single, dict) else None
+        return notes if left is None else [*notes, f"{self.name}: {left}; export all of them"]
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:

@@ -80,8 +80,30 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
         reason = one_line(error).removeprefix("Error tokenizing data. C error: ")
         if "out of memory" in reason:
             raise MemoryError from None
-        raise FileError(f"{path.name} cannot be read as CSV: {reason}; fix those lines or save it again") from None
+        raise FileError(f"{path.name} cannot be read as CSV: {_explained(reason)}") from None
     return table_of_rows(frame, path.name)
+
+
+def _explained(reason: str) -> str:
+    """Return what pandas says of a file that is not CSV, and how to fix it."""
+    uneven = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", reason)
+    opened = re.search(r"EOF inside string starting at row (\d+)", reason)
+    if opened:
+        return (
+            f"a quotation mark opened in row {int(opened[1]) + 1} of the file is not closed, so that what follows is one cell; "
+            f"close it, or write it twice if it is part of the text"
+        )
+    if uneven is None:
+        return f"{reason}; fix those lines or save it again"
+    expected, line, seen = map(int, uneven.groups())
+    if expected == 1:
+        return (
+            f"{reason}; if the lines above are a title or comments, delete them, as the names of the columns come first; "
+            f"otherwise fix those lines"
+        )
+    if line == 2 and seen == expected + 1:
+        return f"{reason}; if the first column has no name, as in tables that R writes, add one to the header"
+    return f"{reason}; to fix it, put cells that contain the separator in quotation marks, or delete those that are too many"
 
 
 def table_of_rows(rows: pd.DataFrame, source: str) -> pd.DataFrame:

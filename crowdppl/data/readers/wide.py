@@ -10,10 +10,20 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.data.columns import item_column
+from crowdppl.data.identifier_checks import written_number
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
-from crowdppl.data.readers.worker_columns import Cells, Layout, before_totals, labels_of, layout
+from crowdppl.data.readers.worker_columns import (
+    Cells,
+    Layout,
+    before_totals,
+    labels_of,
+    layout,
+    renamed_copies,
+    rows_are_workers,
+    unsure,
+)
 from crowdppl.errors import DataError, FileError, listed
 
 # Frame attribute: the row of the table that each annotation is in.
@@ -33,18 +43,65 @@ def wide(file: SourceFile, choices: Choices) -> Records:
             f"{file.name}: no column is taken for a worker: {_columns(left)} not, by their names; name those of workers with "
             f"workers=[...]"
         )
+    workers = [str(table.columns[n]).strip() for n in parts.workers]
+    first = str(table.columns[parts.item]).strip()
+    if choices.workers is None and rows_are_workers(first, workers):
+        raise DataError(
+            f"{file.name}: the column {first!r} names workers, so that the rows are workers and the columns items; transpose the "
+            f"table, or name the columns of workers with workers=[...] if they are"
+        )
     table, totals = _without_totals(table, parts.item, file.name)
     records = _melted(
         table.iloc[:, parts.item],
-        [str(table.columns[n]).strip() for n in parts.workers],
+        workers,
         [labels_of(table.iloc[:, n]) for n in parts.workers],
         file.name,
         "a table of items and workers",
         choices,
     )
     _keep_others(records, table, parts, file.name)
-    records.notes += totals
+    records.notes += [*totals, *_doubts(records, workers, choices, file.name), *_first_row(table, parts, file.name)]
     return records
+
+
+def _first_row(table: pd.DataFrame, parts: Layout, source: str) -> list[str]:
+    """Return a note where the first row may be a second header: it has a word among numbers of items, and labels of its own."""
+    items = table.iloc[:, parts.item].astype(str).tolist()
+    if len(items) < 3 or written_number(items[0]) or not all(map(written_number, items[1:])):
+        return []
+    cells = [labels_of(table.iloc[:, n]) for n in parts.workers]
+    first = {cell.labels[cell.codes[0]] for cell in cells if cell.codes[0] >= 0}
+    others = {label for cell in cells for n, label in enumerate(cell.labels) if (cell.codes[1:] == n).any()}
+    if not first or first & others:
+        return []
+    return [
+        f"{source}: the first row, {items[0]!r}, has labels that no other row has ({listed(sorted(first), 3)}); if it is a "
+        f"second header, delete it"
+    ]
+
+
+def _doubts(records: Records, workers: list[str], choices: Choices, source: str) -> list[str]:
+    """Return notes on columns that are read as workers and may be none."""
+    if choices.workers is not None:
+        return []
+    notes = []
+    labels = set(records.frame["label"].astype(str))
+    if len(workers) > 1 and labels.issuperset(workers):
+        notes.append(
+            f"{source}: the names of the workers, {listed(workers, 3)}, are labels: the table probably has no header, and "
+            f"its first row was read as one; add a line with names"
+        )
+    if others := unsure(workers):
+        notes.append(
+            f"{source}: {_columns(others)} read as workers; if they are answers of a model that is not to count, or say "
+            f"something of the items, name the workers with workers=[...]"
+        )
+    if copies := renamed_copies(workers):
+        notes.append(
+            f"{source}: {_columns(copies)} read as workers of their own, though programs give such a name to a second column of "
+            f"one name; rename them, or name the workers with workers=[...]"
+        )
+    return notes
 
 
 def _without_totals(table: pd.DataFrame, item: int, source: str) -> tuple[pd.DataFrame, list[str]]:

@@ -33,6 +33,17 @@ _ABOUT_ITEMS = re.compile(
     r"|uuid|guid|index|row|unnamed: ?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
     r"|batch(_?(id|number|no))?|round|iteration|page|line|position|order|priority|mean|average|avg|std|sd|variance|sum|total|count"
     r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?agree(s|d|ment)?|kappa|status|discussion"
+    r"|(num|n|pct|percent|prob|p|share|count)_[^\W\d]\w*|(notes?|comments?|remarks?)_\w+|%_?\w+|\w+_?%"
+)
+# Names of columns with answers of a model, or with what is known of an item, which are workers, too, in other tables.
+_UNSURE = re.compile(
+    r"(model|machine|auto(matic)?|ai|llm|gpt|bert|classifier|predicted|prediction|pred|baseline)(_?\w+)?|y_pred"
+    r"|\w+_(pred|prediction)|(is|has|was)_\w+"
+)
+# Names of the column of workers, in a table with a row for each worker.
+_WORKERS = re.compile(
+    r"(worker|annotator|rater|coder|labell?er|user|judge|participant|respondent|reviewer|assessor|evaluator|person|crowd_?worker)s?"
+    r"(_?(id|name|number|no|nr|code))?"
 )
 # Names of rows below the items of a spreadsheet.
 _TOTALS = re.compile(
@@ -137,7 +148,23 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s.-]+", "_", name.strip().lower())
+    return re.sub(r"[^\w%]+", "_", name.strip().lower()).strip("_")
+
+
+def unsure(names: Sequence[str]) -> list[str]:
+    """Return the columns that by their names may be answers of a model or say something of the items; none if most may be."""
+    matching = [name for name in names if _UNSURE.fullmatch(_plain(name))]
+    return matching if 2 * len(matching) <= len(names) + 1 else []
+
+
+def renamed_copies(names: Sequence[str]) -> list[str]:
+    """Return the names that programs give to a second column of one name: ``ann.1`` beside ``ann``."""
+    return [name for name in names if (m := re.fullmatch(r"(.+)\.[1-9]", name)) and m[1] in names]
+
+
+def rows_are_workers(name: str, others: Sequence[str]) -> bool:
+    """Return whether a table has a row for each worker and a column for each item, by the name of its first column."""
+    return _WORKERS.fullmatch(_plain(name)) is not None and not any(map(_WORKERS.match, map(_plain, others)))
 
 
 def _beside(names: Sequence[str], rest: Sequence[int]) -> list[int]:

@@ -48,6 +48,10 @@ def inspect(content: Content, rows: Collector) -> None:
     samples = log.get("samples")
     if not samples:
         raise DataError(f"{content.name}: a log without samples (status {log.get('status')!r}); read the whole log")
+    if log.get("status") not in (None, "success"):
+        rows.notes.append(
+            f"{content.name}: the status of the log is {log['status']!r}: verdicts on some samples may be lacking"
+        )
     for n, sample in enumerate(objects(samples)):
         item = first(sample, "id")
         if item is None:

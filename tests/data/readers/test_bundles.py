@@ -244,3 +244,20 @@ def test_the_current_folder_has_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileError, match=rf"^{tmp_path.name}: c.json: JSON in an unknown format"):
         crowdppl.read(".")
+
+
+def test_a_copy_of_a_file_is_noted(tmp_path):
+    rows = "task,worker,label\n1,u,a\n2,u,b\n3,u,a\n"
+    notes = crowdppl.read(both(tmp_path, {"x.csv": rows, "x (1).csv": rows})[0]).notes
+    assert any("has the annotations of" in note for note in notes)
+    (tmp_path / "other").mkdir()
+    files = {"x.csv": rows, "y.csv": rows.replace("u", "v")}
+    notes = crowdppl.read(both(tmp_path / "other", files)[0]).notes
+    assert not any("has the annotations of" in note for note in notes)
+
+
+def test_notes_with_several_numbers_are_of_one_file(tmp_path):
+    files = {"a.csv": "id,ann,bob\n1,a,b\n2,a,a\n", "b.csv": "id,kim,lee\n1,a,b\n2,a,a\n"}
+    notes = crowdppl.read(both(tmp_path, files)[0], "wide").notes
+    assert sum("4 annotations of 2 items by 2 workers" in note for note in notes) == 2
+    assert any("a.csv" in note for note in notes)

@@ -367,7 +367,7 @@ def test_soft_labels(tmp_path):
 # name, file, content, part of the message
 BAD = [
     ("nothing", "x.json", "", "is empty"),
-    ("no records", "x.json", "[]", "JSON in an unknown format"),
+    ("no records", "x.json", "[]", "contains no record"),
     ("other JSON", "x.json", '{"a": 1}', r"JSON in an unknown format \(keys 'a'\)"),
     ("cut off", "x.json", GOOD[5][1][:-20], "is not JSON"),
     ("a bad line", "x.jsonl", GOOD[8][1] + "{oops\n", "line 5 is not JSON"),

@@ -1,0 +1,105 @@
+"""JSON that is not what it seems: pages of several, repeated keys, and files that have something before or behind the JSON."""
+
+import json
+
+import pytest
+
+import crowdppl
+from crowdppl.errors import CrowdpplError, silent
+
+ROWS = [{"task": t, "worker": w, "label": x} for t, w, x in zip("aabb", "uvuv", "xyyy", strict=True)]
+TEXT = json.dumps(ROWS)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(text, name="x.json", **options):
+        (tmp_path / name).write_text(text if isinstance(text, str) else json.dumps(text))
+        with silent(name):
+            return crowdppl.read(tmp_path / name, **options)
+
+    return reading
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "part"),
+    [
+        ("// exported\n" + "\n".join(map(json.dumps, ROWS)), "x.jsonl", "begins with '// exported'"),
+        (f"callback({TEXT});", "x.json", "begins with 'callback("),
+        (f"var rows = {TEXT};", "x.txt", "begins with 'var rows = "),
+        (f")]}}'\n{TEXT}", "x.json", 'begins with ")]}\'"'),
+        (json.dumps(TEXT), "x.json", "begins with"),
+        ("".join(map(json.dumps, ROWS)), "x.json", "each record in a line of its own"),
+        ("\n".join(json.dumps(row) + "," for row in ROWS), "x.jsonl", "without commas between them"),
+        ("[]", "x.json", "contains no record"),
+        ("{}", "x.json", "contains no record"),
+    ],
+)
+def test_files_that_are_not_json(text, name, part, read):
+    with pytest.raises(CrowdpplError) as error:
+        read(text, name)
+    assert part in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_tables_may_contain_json(read):
+    assert read('task,worker,label\n1,u,"[""x""]"\n1,v,y\n', "x.csv").A == 2
+    assert read('worker,task,label\nf(x),1,a\nu,1,"{""q"": ""b""}"\n', "x.csv").A == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"t1": {"w1": 0, "w1": 1}, "t2": {"w1": 1, "w2": 1}, "t3": {"w2": 0}}',
+        "[" + '{"task": "a", "worker": "u", "label": "x", "label": "y"}, ' + TEXT[1:],
+    ],
+)
+def test_a_key_that_stands_twice_is_noted(text, read):
+    assert any("has a key twice" in note for note in read(text).notes)
+
+
+@pytest.mark.parametrize(
+    ("around", "part"),
+    [
+        ({"count": 600}, "4 of 600 records"),
+        ({"next": "https://x/?page=2"}, "one page"),
+        ({"next": None, "count": 4}, None),
+    ],
+)
+def test_one_page_of_several_is_noted(around, part, read):
+    notes = read({**around, "results": ROWS}).notes
+    assert any(part in note for note in notes) if part else not notes
+
+
+def test_values_of_mongodb(read):
+    rows = [row | {"_id": {"$oid": "0" * 24}, "task": {"$numberInt": str(n // 2)}} for n, row in enumerate(ROWS)]
+    assert read(rows).items.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (['"[\\"x\\"]"', '"[\\"y\\"]"'], ["x", "y"]),
+        (['{"x": "on"}', '{"y": "on"}'], ["x", "y"]),
+        (['c("x")', 'c("y")'], ["x", "y"]),
+        (['{"light": "on"}', '{"light": "off"}'], ["off", "on"]),
+        (["c(x)", "c(y)"], ["c(x)", "c(y)"]),
+    ],
+)
+def test_labels_in_json_and_in_r(labels, classes, read):
+    assert read([row | {"label": labels[n % 2]} for n, row in enumerate(ROWS)]).labels.tolist() == classes
+
+
+@pytest.mark.parametrize(
+    ("label", "part"),
+    [('["x", "y"', "it was cut off"), ('{"x": true', "it was cut off"), ('c("x", "y")', "2 labels in one")],
+)
+def test_cells_that_are_refused(label, part, read):
+    with pytest.raises(CrowdpplError, match=part):
+        read([*ROWS, {"task": "c", "worker": "u", "label": label}])
+
+
+def test_labels_joined_by_words_are_noted(read):
+    labels = ["x and y", "y and x", "x", "y"]
+    data = read([row | {"label": label} for row, label in zip(ROWS, labels, strict=True)])
+    assert any("for 'and'" in note for note in data.notes)

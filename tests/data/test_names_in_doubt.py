@@ -1,0 +1,172 @@
+"""Names and labels that are read as they are, with a note: a careful reader would ask whether they are what they seem."""
+
+import pandas as pd
+import pytest
+
+from crowdppl import Annotations
+from crowdppl.data.missing_words import codes_for_nothing
+from crowdppl.errors import silent
+
+
+def annotations(**columns):
+    """Two workers label items in turn, unless columns say otherwise."""
+    size = max(map(len, columns.values()))
+    usual = {
+        "task": [n // 2 for n in range(size)],
+        "worker": ["uv"[n % 2] for n in range(size)],
+        "label": ["ab"[n % 3 == 0] for n in range(size)],
+    }
+    with silent("the frame"):
+        return Annotations.from_frame(pd.DataFrame(usual | columns))
+
+
+def noted(data, *parts):
+    return any(all(part in note for part in parts) for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "#NULL",
+            "<missing>",
+            "(no answer)",
+            "NOT_LABELED",
+            "unrated",
+            "No response given",
+            "-- select --",
+            "Choose...",
+        ),
+        *("abstain", "DK", "Don't know", "can't tell", "keine Angabe", "\u672a\u6807\u6ce8", "N-A", "N/A - no image"),
+        *("#ERROR!", "ERROR: timeout", "[deleted]", "NoneType", "inf"),
+    ],
+)
+def test_phrases_for_nothing(word):
+    data = annotations(label=["cat", "dog", word, "cat", "dog", word])
+    assert word in data.labels
+    assert noted(data, repr(word), "taken for a class", "missing=")
+
+
+@pytest.mark.parametrize("labels", [["error", "no error", "ok"], ["select", "set", "rated"], ["pass", "fail", "other"]])
+def test_words_that_are_plain_classes(labels):
+    assert not annotations(label=[*labels, *labels[::-1]]).notes
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes"),
+    [
+        ("1 2 3 4 5 99", ["99"]),
+        ("1 2 3 4 5 9", ["9"]),
+        ("1 2 3 88 99", ["88", "99"]),
+        ("0 1 2 -1", ["-1"]),
+        ("cat dog -1", ["-1"]),
+        ("cat dog 999", ["999"]),
+        ("cat dog -999.0", ["-999.0"]),
+        ("0 1 2 -100", ["-100"]),
+        ("1 2 -7 -8", ["-7", "-8"]),
+        ("1 2 .a .b", [".a", ".b"]),
+        ("-1 0 1", []),
+        ("-1 1", []),
+        ("-2 -1 0 1", []),
+        ("0 1 2 3 4 5 6 7 8 9", []),
+        ("98 99 100", []),
+        ("10 20 99", []),
+    ],
+)
+def test_codes_for_no_answer(labels, codes):
+    assert codes_for_nothing(labels.split()) == codes
+
+
+@pytest.mark.parametrize(
+    ("role", "names", "part"),
+    [
+        ("worker", ["NULL", "ann"], "for no name"),
+        ("worker", ["anonymous", "ann"], "for no name"),
+        ("worker", [-1, 5], "for no name"),
+        ("task", ["#N/A", "x"], "for no name"),
+        ("worker", ["gold", "ann"], "is none by its name"),
+        ("worker", ["Majority Vote", "ann"], "is none by its name"),
+        ("worker", ["ann_lee", "ann lee"], "in another form"),
+        ("worker", ["ann@x.org", "ann"], "in another form"),
+        ("worker", ["Lee, Ann", "Ann Lee"], "in another form"),
+        ("worker", ["Jos\u00e9", "Jos\u00c3\u00a9"], "in another form"),
+        ("worker", ['="0012"', "0012"], "in another form"),
+        ("worker", ["Jos\ufffd", "ann"], "UTF-8"),
+        ("worker", ["ann\u200f", "ann"], "invisible"),
+        ("task", ["./a/1.jpg", "a/1.jpg"], "in another form"),
+        ("task", ["a\\1.jpg", "a/1.jpg"], "in another form"),
+        ("task", ["1.jpg", "1"], "in another form"),
+        ("task", ["http://x/1", "https://x/1/"], "in another form"),
+        ("task", ["a &amp; b", "a & b"], "in another form"),
+        ("task", ["a%20b", "a b"], "in another form"),
+        ("task", ["2-Jan", "1-2"], "dates by a spreadsheet"),
+        ("task", ["1234567890123450", "1234567890123460", "1234567890123470"], "end in zeros"),
+        ("task", [1234567890123450, 1234567890123460, 1234567890123470], "end in zeros"),
+    ],
+)
+def test_identifiers(role, names, part):
+    data = annotations(**{role: names * 3})
+    assert len(data.items if role == "task" else data.workers) == len(names)
+    assert noted(data, part)
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    [
+        ("worker", ["-1", "1"]),
+        ("worker", ["ann@x.org", "ann@y.org"]),
+        ("worker", ["A1O3", "A103"]),
+        ("worker", ["expert", "student"]),
+        ("worker", [-2, -1, 0]),
+        ("task", ["a.jpg", "a.txt"]),
+        ("task", ["10000000000000000000", "10000000000000000001", "10000000000000000002"]),
+        ("task", ["2-Jan", "3-Jan"]),
+    ],
+)
+def test_identifiers_without_a_doubt(role, names):
+    other = {"worker": range(3 * len(names))} if role == "task" else {}
+    assert not annotations(**{role: names * 3}, **other).notes
+
+
+@pytest.mark.parametrize(
+    ("labels", "parts"),
+    [
+        (["yes", "no", "True", "False"], ("in two forms", "'True'")),
+        (["1", "0", "true", "false"], ("in two forms", "'true'")),
+        (["pos", "neg", "positive", "negative"], ("in two forms", "'positive'")),
+        (["1", "2", "1 - good", "2 - bad"], ("in two forms", "'1 - good'")),
+        (["4", "5", "4 stars", "5 stars"], ("in two forms", "'5 stars'")),
+        (["cat", "dog", "cat."], ("map={'cat.': 'cat'}",)),
+        (["a & b", "dog", "a &amp; b"], ("map={'a &amp; b': 'a & b'}",)),
+        (["cat (0.9)", "cat (0.8)", "dog (0.7)"], ("end in a number",)),
+        (["1,5", "2,5", "3,0", "4"], ("decimal comma", "kind='numeric'")),
+        (["1-2", "3-4", "5-Jun"], ("dates by a spreadsheet",)),
+    ],
+)
+def test_labels(labels, parts):
+    data = annotations(label=labels * 2)
+    assert len(data.labels) == len(labels)
+    assert noted(data, *parts)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["agree", "strongly agree", "disagree", "strongly disagree"],
+        ["0", "1", "2"],
+        ["yes", "no", "maybe"],
+        ["N", "NN", "V", "VB", "X"],
+        ["1:1", "1:2", "2:1"],
+        ["level 1", "level 2", "level 3"],
+    ],
+)
+def test_labels_without_a_doubt(labels):
+    assert not annotations(label=[*labels, *labels[::-1]]).notes
+
+
+def test_workers_without_a_label_in_common():
+    """Two people coded the same two classes differently; labelling functions of one label each are no such people."""
+    coded = annotations(label=["bad", "red", "good", "blue"] * 2)
+    assert noted(coded, "'u'", "'v'", "to the same items")
+    one_each = annotations(worker=list("uvwxuvwx"), label=["bad", "red", "good", "blue"] * 2)
+    assert not one_each.notes
