@@ -41,10 +41,9 @@ from crowdppl import (
 )
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
-from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
+from crowdppl.data import datasets, diagnostics, download, experiments, joining, read, synthetic
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
-from crowdppl.inference import update
 from crowdppl.inference.scale import sharded, streaming
 from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups, truth_discovery
 from crowdppl.posterior import workers
@@ -69,7 +68,7 @@ MODULES = [
     diagnostics,
     sbc,
 ]
-MODULES += [sharded, streaming, synthetic, update, workers, truth_discovery]
+MODULES += [sharded, streaming, synthetic, joining, workers, truth_discovery]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate, learning.Classifier]
 CLASSES += [judges.Verdicts, judges.HumanLabels, NumericAnnotations, NumericPosterior]
 # Methods that models and engines call with tensors of their own making, inside a fit; and one that always refuses.
@@ -373,8 +372,8 @@ def calls(place):
         "crowdppl.stream": {"path": path, "passes": 1, "num_samples": 20},
         "crowdppl.distribute": {"path": path, "method": "gibbs", "chains": 2, "warmup": 2, "num_samples": 20},
         "crowdppl.update": {**p, "more": frame().head(3)},
-        "update.as_criteria": {"before": data()},
-        "update.joined": {"before": data(), "more": data()},
+        "joining.as_criteria": {"before": data()},
+        "joining.joined": {"before": data(), "more": data()},
         "read.to_annotations": None,
         "acquisition.effective": {"n": 3, "rho": 0.1},
         "acquisition.gains": p,

@@ -12,9 +12,9 @@ from catalog import quiet_fit
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, DataError, ModelError, aggregate, learning
+from crowdppl.data.joining import joined
 from crowdppl.errors import silent
 from crowdppl.inference.catalogue import named_model
-from crowdppl.inference.update import joined
 from crowdppl.model.program import reads_features
 
 N = 120

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, DataError, ModelError
 from crowdppl.cli.main import app
-from crowdppl.inference.update import joined
+from crowdppl.data.joining import joined
 
 # Most fits here are of a few draws: it is the consensus that is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:the ends of intervals come from:crowdppl.CrowdpplWarning")

@@ -386,11 +386,12 @@ def update_command(
     from crowdppl.cli import inputs
     from crowdppl.cli.commands import numbers
     from crowdppl.data import read as reading
+    from crowdppl.data.joining import as_criteria
     from crowdppl.data.readers.records import Choices
     from crowdppl.data.readers.streams import source_name
     from crowdppl.export import results
     from crowdppl.inference.predict import data_of, reads_covariates
-    from crowdppl.inference.update import as_criteria, update
+    from crowdppl.inference.update import update
     from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.posterior import Posterior
     from crowdppl.posterior.workers import default_level
