@@ -31,7 +31,7 @@ all tokens of a sequence together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -125,14 +125,9 @@ class SequentialWorkers(AnnotationModel):
             out[CODES] = pyro.sample(CODES, Dirichlet(self._code_counts(data).expand(data.K, -1)).to_event(1))
         return out
 
-    def expand(self, data: Annotations) -> Annotations:
-        """Return the data with class scores, where tokens have features that tell votes apart."""
-        scores = None if data.class_scores is not None else self.learn_class_scores(data)
-        return data if scores is None else replace(data, class_scores=scores.scores)
-
     def learn_class_scores(self, data: Annotations) -> ClassScores | None:
         """Return class scores of tokens with features; ``None`` where these tell votes apart no better than chance would."""
-        if not _has_codes(data) or data.features is None or not data.A:
+        if data.sequence is None or data.features is None or not data.A:
             return None
         scores = learned(data)
         return scores if scores.errors >= LEAST else None
@@ -253,8 +248,8 @@ def _counted(truth: Tensor, data: Annotations) -> Tensor:
 
 
 def _has_codes(data: Annotations) -> bool:
-    """Tell whether tokens of sequences have features, or scores that follow from them."""
-    return data.class_scores is not None or (data.sequence is not None and data.features is not None)
+    """Tell whether tokens have scores that follow from their features."""
+    return data.class_scores is not None
 
 
 def _coded(responsibility: Tensor, data: Annotations) -> Tensor:

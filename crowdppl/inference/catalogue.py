@@ -153,11 +153,13 @@ class Choice(NamedTuple):
         model: the model.
         note: why, where it is not the usual one, or where labels look like grades; otherwise ``None``.
         scores: what features of items say of their classes, where the choice depends on it.
+        drops_features: whether the model is fitted without them.
     """
 
     model: AnnotationModel
     note: str | None = None
     scores: ClassScores | None = None
+    drops_features: bool = False
 
 
 def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
@@ -181,24 +183,40 @@ def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
     return Choice(named_model(name), sentence if note is None else f"{note}. {sentence}", scores)
 
 
-def _with_token_features(data: Annotations) -> Choice:
-    """Choose the model of sequences, with a note on what the features of tokens say, where there are any."""
-    from crowdppl.model.class_scores import LEAST, learned
+def _with_token_features(data: Annotations, model: AnnotationModel) -> Choice:
+    """Choose a model of sequences, with a note on what the features of tokens say, where there are any."""
+    from crowdppl.model.class_scores import LEAST, MOST, cost, learned
 
-    model = named_model(TOKENS)
     if data.features is None or not data.A:
         return Choice(model)
+    if cost(data) > MOST:
+        note = "the features of tokens are left out, since a classifier of so many would take long; reduce them, for instance to "
+        return Choice(model, note + "principal components", drops_features=True)
     scores = learned(data)
     if scores.errors < LEAST:
-        return Choice(
-            model,
-            "the features of tokens tell votes on other sequences apart no better than chance would, and are left out",
+        note = (
+            "the features of tokens tell votes on other sequences apart no better than chance would, and are left out"
         )
+        return Choice(model, note, drops_features=True)
     note = (
         f"the features of tokens predict the votes on sequences left out, {scores.errors:.0f} standard errors better than the "
         f"class shares do, and are one more observation of the true label"
     )
     return Choice(model, note, scores)
+
+
+def choice_of(model: str | AnnotationModel | LinearGaussian, data: Annotations) -> Choice:
+    """Return the model that a caller names, with what features of tokens say where it reads them.
+
+    Raises:
+        OptionError: for an unknown name, or a class in place of an instance.
+        ModelError: for anything else that is not a model.
+    """
+    from crowdppl.model.base import provides
+
+    chosen = named_model(model)
+    of_tokens = data.sequence is not None and provides(chosen, "coupling") and provides(chosen, "learn_class_scores")
+    return _with_token_features(data, chosen) if of_tokens else Choice(chosen)
 
 
 def default_model(data: Annotations, *, independent: bool = False) -> Choice:
@@ -216,7 +234,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
     if data.kind == "ordinal":
         return Choice(named_model(GRADES))
     if data.sequence is not None:
-        return _with_token_features(data) if data.set_labels is None else Choice(named_model(SETS))
+        return choice_of(TOKENS if data.set_labels is None else SETS, data)
     if data.P:
         return Choice(named_model(COVARIATES))
     note = question(data)

@@ -161,6 +161,9 @@ class _Run:
             memory = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
             items.read(parameters, joint, weighing, share, memory)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
+            besides = model.truths.log_likelihood_besides(parameters, self.arranged)
+            if besides is not None:  # a part of the density of the parameters, and not of the labels
+                out.log_likelihood[part] -= besides
             out.log_prior[part] = log_prior
             confusion = model.truths.confusion(parameters, data)
             prevalence = model.truths.prevalence(parameters, given, out.lp[part].shape)
@@ -329,4 +332,6 @@ def _quality(truth: Tensor, data: Annotations, count: LabelCounts) -> tuple[tupl
 def item_log_likelihood(model: BoundModel, parameters: Parameters, data: Annotations) -> Tensor:
     """Return ``log p(labels of item i | parameters)``, summed over true labels, ``(..., N)``."""
     arranged = model.expand(data)
-    return by_item(model, parameters, model.item_log_joint(parameters, arranged), arranged, data)[0]
+    value = by_item(model, parameters, model.item_log_joint(parameters, arranged), arranged, data)[0]
+    besides = model.truths.log_likelihood_besides(parameters, arranged)
+    return value if besides is None else value - besides

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import pandas as pd
@@ -17,7 +18,7 @@ from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.truths import Truth
 from crowdppl.errors import OptionError
 from crowdppl.inference import distributed
-from crowdppl.inference.catalogue import Choice, default_model, is_numeric, named_model
+from crowdppl.inference.catalogue import choice_of, default_model, is_numeric
 from crowdppl.inference.checkpoint import EVERY
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.numeric.fit import fit_numbers
@@ -128,8 +129,10 @@ def fit(
             every=every,
         )
     data, aside, sentences = without_copies(data, copies)
-    choice = default_model(data, independent=independent) if model is None else Choice(named_model(model))
+    choice = default_model(data, independent=independent) if model is None else choice_of(model, data)
     chosen = choice.model
+    if choice.drops_features:
+        data = replace(data, features=None, feature_names=None)
     if data.kind is None and provides(chosen, "reading"):
         data = graded(data, "the annotations")
     work = Work(

@@ -83,7 +83,7 @@ def pyro_program(
         raise ModelError("items have weights, which an observed site cannot have; use labels='factor'")
     with isolated(seed, device=data.device, dtype=data.dtype):
         bound = bind(chosen, data)
-        layout = bound.expand(data)
+        layout = bound.expand(bound.with_learned_scores(data))
         if bound.truths.coupled and truth == "enumerated":
             raise ModelError(
                 f"{bound.name}: the true labels of a {'sequence' if data.set_labels is None else 'set'} are summed out together; "

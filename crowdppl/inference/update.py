@@ -31,6 +31,7 @@ from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
+from crowdppl.model.class_scores import NAME as CLASS_SCORES
 from crowdppl.model.program import reads_features
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
@@ -103,7 +104,8 @@ def update(
         usual = default_model(together, independent=options.get("independent", as_before)).model
         fitted, chosen = None, chosen if type(usual) is type(chosen) else usual
     widths = {name: info["counts"][name] for name in ("features", "worker_features") if info["counts"].get(name)}
-    if data is None and widths and _reads_any(chosen, before, widths):
+    scored = f"{CLASS_SCORES}.weights" in posterior.networks and provides(chosen, "learn_class_scores")
+    if data is None and widths and (scored or _reads_any(chosen, before, widths)):
         raise ModelError("the annotations had features, which a result does not keep; pass data=")
     touched = torch.from_numpy(
         np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])

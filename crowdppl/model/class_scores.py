@@ -158,8 +158,10 @@ def _added(data: Annotations, scores: Tensor) -> float:
     item, label = data.item, data.label
     if not data.A:
         return 0.0
+    weight = torch.ones(data.A, device=item.device) if data.weight is None else data.weight[item]
+    weight = weight.double() / weight.sum()  # (A,)
     counts = torch.bincount(item * data.K + label, minlength=data.N * data.K).double()
-    shares = counts.view(data.N, data.K).sum(0) / data.A  # (K,)
+    shares = torch.bincount(label, weight, minlength=data.K)  # (K,)
     predicted = (shares + scores).clamp(min=FLOOR)
     predicted = predicted / predicted.sum(-1, keepdim=True)
     same = counts[item * data.K + label] - 1  # (A,)
@@ -168,9 +170,9 @@ def _added(data: Annotations, scores: Tensor) -> float:
 
     def loss(scores_for: float, shares_for: float) -> float:
         p = (same + scores_for * by_features + shares_for * by_share) / (others + scores_for + shares_for)
-        return -float(p.log().mean())
+        return -float((weight * p.log()).sum())
 
-    nothing = -float(by_share.log().mean())
+    nothing = -float((weight * by_share.log()).sum())
     alone = min(nothing, *(loss(0.0, c) for c in COUNTS[1:]))
     both = min(alone, *(loss(m, c) for m in COUNTS[1:] for c in COUNTS[1:]))
     return (alone - both) / (nothing - both) if both < nothing else 0.0

@@ -2,13 +2,17 @@
 
 import dataclasses
 
+import pyro
 import pytest
 import torch
+from catalog import quiet_fit
+from pyro.distributions import Categorical, Dirichlet
 from token_crowds import BIO, in_sequences, random_chain
 
+import crowdppl
 from crowdppl.inference.backends.alike import alike
 from crowdppl.model.bound import bind
-from crowdppl.model.chains import BLOCK, Chain, draw_states, read_draws, smooth
+from crowdppl.model.chains import BLOCK, Chain, draw_states, marginals, read_draws, smooth
 from crowdppl.model.program import prior_draws
 from crowdppl.models import SequentialWorkers
 
@@ -93,3 +97,45 @@ def test_items_with_the_same_annotations_have_the_same_likelihoods():
 
 def test_items_that_mostly_differ_are_left_as_they_are():
     assert alike(in_sequences([30], workers=9)) is None
+
+
+def test_items_of_which_more_is_known_than_annotations_are_not_taken_for_each_other():
+    data = in_sequences([30] * 20, labels=["a", "O"], workers=2, share=1.0)
+    ones = torch.ones(data.A, dtype=torch.float64)
+    for field in ("timestamp", "seconds", "others"):
+        assert alike(dataclasses.replace(data, **{field: ones})) is None, field
+
+
+class HiddenMarkov(crowdppl.AnnotationModel):
+    """A chain as users write one: no table by worker, no step of its own."""
+
+    dims = {
+        "start": ("true_label",),
+        "transition": ("true_label", "next_label"),
+        "table": ("worker", "true_label", "label"),
+    }
+
+    def prior(self, data, plates):
+        one = torch.ones(data.K, dtype=data.dtype)
+        start = pyro.sample("start", Dirichlet(one))
+        transition = pyro.sample("transition", Dirichlet(one.expand(data.K, -1)).to_event(1))
+        with plates.worker:
+            table = pyro.sample("table", Dirichlet(one + 3 * torch.eye(data.K, dtype=data.dtype)).to_event(1))
+        return {"start": start, "transition": transition, "table": table}
+
+    def coupling(self, parameters, data):
+        return Chain(parameters["start"].log(), parameters["transition"].log())
+
+    def truth(self, parameters, data):
+        return Categorical(marginals(self.coupling(parameters, data), data))
+
+    def emission(self, parameters, data):
+        return Categorical(parameters["table"][data.worker])
+
+
+@pytest.mark.slow
+def test_a_chain_without_tables_is_read_one_draw_at_a_time():
+    posterior = quiet_fit(in_sequences([6] * 8, labels=["a", "O"]), HiddenMarkov(), method="em", num_samples=20)
+    likelihood = posterior.tree["log_likelihood"]["labels"].values
+    assert likelihood.shape[-1] == 48
+    assert (likelihood < 0).all()

@@ -10,6 +10,7 @@ from token_crowds import BIO
 import crowdppl
 from crowdppl.data.sequences import Tags
 from crowdppl.errors import silent
+from crowdppl.inference.evaluate import item_log_likelihood
 from crowdppl.model.bound import bind
 from crowdppl.model.chains import smooth
 from crowdppl.model.class_scores import BOUNDS, PENALTIES, codes, learned, number_of_codes
@@ -101,7 +102,7 @@ def test_codes_are_one_more_observation():
     frame, _, features = crowd(8)
     data = tokens(frame, features)
     model = bind(SequentialWorkers(), data)
-    arranged = model.expand(data)
+    arranged = model.expand(model.with_learned_scores(data))
     assert arranged.class_scores is not None
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -118,6 +119,45 @@ def test_codes_are_one_more_observation():
     assert model.item_log_joint(parameters, arranged).logsumexp(-1).sum().item() == pytest.approx(
         wanted.log_likelihood.sum().item()
     )
+
+
+def test_the_likelihood_of_labels_is_that_given_the_codes():
+    """Sums over all paths of three tokens, by enumeration."""
+    frame, _, features = crowd(30, length=3)
+    data = tokens(frame, features)
+    model = bind(SequentialWorkers(), data)
+    arranged = model.expand(model.with_learned_scores(data))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        parameters = {name: value[0] for name, value in prior_draws(model, arranged, 1).items()}
+    labels, chain = model.log_likelihoods(parameters, arranged), model.model.coupling(parameters, arranged)
+    code = parameters["feature_emission"].log()[:, codes(arranged.class_scores)].T
+    paths = torch.cartesian_prod(*[torch.arange(5)] * 3)
+    moves = chain.start[paths[:, 0]] + chain.moves[paths[:, :-1], paths[:, 1:]].sum(-1)
+
+    def sequence(values):
+        return torch.logsumexp(moves + values[:3].gather(1, paths.T).sum(0), 0)
+
+    wanted = sequence(labels + code) - sequence(code)
+    given = item_log_likelihood(model, parameters, arranged)
+    assert given[:3].sum().item() == pytest.approx(wanted.item(), rel=1e-10)
+    with silent():
+        posterior = crowdppl.fit(data, method="gibbs", chains=1, warmup=5, num_samples=5, seed=0)
+    values = {name: torch.from_numpy(posterior.tree["posterior"][name].values[0, 3]) for name in parameters}
+    stored = posterior.tree["log_likelihood"]["labels"].values[0, 3]
+    np.testing.assert_allclose(stored, item_log_likelihood(model, values, arranged), rtol=1e-8)
+
+
+def test_features_that_say_nothing_leave_no_trace():
+    frame, _, features = crowd()
+    noise = pd.DataFrame(np.random.default_rng(1).normal(size=features.shape), index=features.index)
+    with silent():
+        named = crowdppl.fit(tokens(frame, noise), "sequential-workers", method="em", num_samples=5, seed=0)
+        plain = crowdppl.fit(tokens(frame), "sequential-workers", method="em", num_samples=5, seed=0)
+    assert "left out" in " ".join(named.notes)
+    assert named.info["reads"] == {}
+    assert named.truth().equals(plain.truth())
+    assert "feature_emission" not in named.tree["posterior"]
 
 
 def test_codes_name_the_class_that_gains_most():

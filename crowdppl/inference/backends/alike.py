@@ -30,9 +30,21 @@ class Alike(NamedTuple):
 
 
 def alike(data: Annotations) -> Alike | None:
-    """Return items that differ in annotations, known true label or weight; ``None`` where they are most of the items."""
+    """Return items that differ in annotations, known true label or weight; ``None`` where they are most of the items.
+
+    Also ``None`` where anything else is known of items or annotations: a model may read it.
+    """
     counts = data.annotations_per_item.cpu().numpy()
-    if data.features is not None or data.class_scores is not None or counts.max(initial=0) > MOST:
+    besides = (
+        data.features,
+        data.class_scores,
+        data.others,
+        data.covariates,
+        data.criterion,
+        data.timestamp,
+        data.seconds,
+    )
+    if any(value is not None for value in besides) or counts.max(initial=0) > MOST:
         return None
     size = data.J * (data.K + 1) * data.K
     code = ((data.worker * (data.K + 1) + data.label_before) * data.K + data.label).cpu().numpy()

@@ -151,12 +151,8 @@ def evaluation(
 
 def _forms_chains(model: BoundModel, data: Annotations, point: Parameters) -> bool:
     """Tell whether the truths form Markov chains that compiled functions read."""
-    if (
-        not model.truths.coupled
-        or data.multiplicity is not None
-        or data.dtype != torch.float64
-        or data.device.type != "cpu"
-    ):
+    several = model.truths.coupled and model.batched and model.prior_in_batches
+    if not several or data.multiplicity is not None or data.dtype != torch.float64 or data.device.type != "cpu":
         return False
     return isinstance(model.model.coupling(model.at_sites(point, data), data), Chain)
 

@@ -110,6 +110,13 @@ class Classes:
         """Return the class that each state belongs to."""
         return torch.div(states, self._model.states_per_class, rounding_mode="floor")
 
+    def log_likelihood_besides(self, parameters: Parameters, data: Annotations) -> Tensor | None:
+        """Return the log-probability of what is observed of items besides their labels, ``(..., N)``; ``None`` for nothing.
+
+        The item log joint contains it, and what is reported as the log-likelihood of labels does not.
+        """
+        return None
+
     # ------------------------------------------------------------------ classes
 
     def classes_of_states(self, parameters: Parameters, data: Annotations) -> Tensor:

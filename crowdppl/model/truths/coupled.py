@@ -14,6 +14,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.model.base import Parameters
+from crowdppl.model.chains import Chain
 from crowdppl.model.coupling import Smoothed, item_log_joint
 from crowdppl.model.truths.classes import Classes, _lifted
 
@@ -47,6 +48,13 @@ class Coupled(Classes):
         """Return the posterior of the states; the likelihoods are written over."""
         coupling = self._model.model.coupling(parameters, data)
         return coupling.smooth(self.clamped(log_likelihoods, parameters, data), data)
+
+    def log_likelihood_besides(self, parameters: Parameters, data: Annotations) -> Tensor | None:
+        """As :meth:`Classes.log_likelihood_besides`, of an item given those before it."""
+        coupling = self._model.model.coupling(parameters, data)
+        if not isinstance(coupling, Chain) or coupling.observed is None:
+            return None
+        return coupling.smooth(torch.zeros_like(coupling.observed), data).log_likelihood
 
     def draw_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """As :meth:`Classes.draw_prior`."""
