@@ -150,7 +150,7 @@ class _Run:
         given = self.arranged if self.arranged.parent_item is None else data
         labels = None if self.rho is None else choose.label_counts(data, items)
         if labels is not None and data.weight is None and data.others is None:
-            out.correct = torch.empty(self.total, data.J, dtype=torch.int32)
+            out.correct = torch.empty(self.total, data.J, dtype=torch.int32, device="cpu")
         for part, parameters, joint, log_prior in items.each(self.flat, fixed, self.total):
             weights = None if self.lift is None else self.lift[part]
             weighing = None if self.rho is None else Weighing(self.rho[part], weights)

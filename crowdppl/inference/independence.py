@@ -101,7 +101,7 @@ class Independence:
         if evaluated.lift is not None:
             evaluated.lift.flatten(0, 1)[chosen] = 1.0
         if evaluated.correct is not None and other.correct is not None:
-            evaluated.correct[chosen] = other.correct[chosen]
+            evaluated.correct[chosen.cpu()] = other.correct[chosen.cpu()]
         else:
             evaluated.correct = None
         evaluated.probability = self.mix(evaluated.probability)
