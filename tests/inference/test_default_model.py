@@ -59,7 +59,7 @@ def test_what_takes_too_long(items, workers, classes, annotations, name):
     frame = pd.DataFrame({"n": range(annotations)})
     frame = pd.DataFrame({"task": frame.n % items, "worker": frame.n // items % workers, "label": frame.n % classes})
     data = crowdppl.Annotations.from_frame(frame, workers=range(workers), repeats="keep", kind="nominal")
-    model, note, _ = catalogue.default_model(data)
+    model, note, *_ = catalogue.default_model(data)
     assert catalogue.model_name(model) == name
     assert (note is None) == (name == DEFAULT)
 
@@ -70,7 +70,7 @@ def test_features_are_left_unread_where_reading_them_would_take_too_long(indepen
     assert catalogue.reads_by_default(data)
     monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
     assert not catalogue.reads_by_default(data)
-    model, note, _ = catalogue.default_model(data, independent=independent)
+    model, note, *_ = catalogue.default_model(data, independent=independent)
     assert catalogue.model_name(model) == LARGE
     assert note is not None
 

@@ -280,7 +280,7 @@ def test_features_are_left_unread_where_items_have_many_labels():
     assert model_name(default_model(data)[0]) == FEATURES
     often = torch.arange(data.A).repeat(5).sort().values
     many = replace(data, item=data.item[often], worker=data.worker[often], label=data.label[often])
-    model, note, _ = default_model(many)
+    model, note, *_ = default_model(many)
     assert model_name(model) == "item-effects"
     assert "to what the other labels of an item say of a label" in note
 
