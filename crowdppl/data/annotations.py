@@ -232,24 +232,13 @@ class Annotations(AnnotationLayouts):
         of_classes = {"labels": labels, "map": map, "other_labels": others}
         if scale is not None and kind not in (None, "numeric"):
             raise OptionError(f"scale= is that of numbers, and kind={kind!r} says that labels are none; leave one out")
-        criterion = None if criterion is None else column_of(frame, criterion, (), source, "", "criterion")
-        if criterion is not None and criterion in (task, worker, label):
-            raise DataError(
-                f"{source}: criterion={criterion!r} is the column of the items, workers or labels; name another one"
-            )
+        criterion = None if criterion is None else _criterion_column(frame, criterion, (task, worker, label), source)
         refuse_several(frame, (task, worker, label), source, criterion)
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
-            unread = {
-                "worker_features": worker_features,
-                "timestamp": timestamp,
-                "seconds": seconds,
-                "covariates": covariates,
-            }
-            if named := [name for name, value in unread.items() if value is not None]:
-                raise OptionError(
-                    f"{named[0]}= is not used for labels that are numbers; leave it out, or read grades or classes"
-                )
+            _refuse_for_numbers(
+                worker_features=worker_features, timestamp=timestamp, seconds=seconds, covariates=covariates
+            )
             # Which class it is follows from the data: callers that know write the type themselves.
             return numeric_annotations(  # type: ignore[return-value]
                 frame,
@@ -293,11 +282,7 @@ class Annotations(AnnotationLayouts):
         known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
         columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source))
-        in_order = labels is not None
-        if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
-            categories = frame[label].cat.categories
-            # pandas sorts the categories that it finds itself.
-            in_order = bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
+        in_order = labels is not None or _has_order(frame[label])
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         data = data if criterion is None else replace(data, criterion_column=str(criterion))
         data = data if known_of_each is None else data._with_covariates(known_of_each)
@@ -480,6 +465,39 @@ class Annotations(AnnotationLayouts):
         data = cls.from_frame(read(path, columns=_needed(options)), source=source_name(path), **options)
         release_memory()
         return data
+
+
+def _criterion_column(
+    frame: pd.DataFrame, criterion: Column, others: tuple[Column, Column, Column], source: str
+) -> Column:
+    """Return the column of the criteria of grades.
+
+    Raises:
+        DataError: if there is none of this name, or it is one of the ``others``: of items, workers and labels.
+    """
+    name = column_of(frame, criterion, (), source, "", "criterion")
+    if name in others:
+        raise DataError(f"{source}: criterion={name!r} is the column of the items, workers or labels; name another one")
+    return name
+
+
+def _refuse_for_numbers(**unread: Any) -> None:
+    """Refuse arguments that say nothing of labels that are numbers.
+
+    Raises:
+        OptionError: for the first that is given.
+    """
+    if named := [name for name, value in unread.items() if value is not None]:
+        raise OptionError(
+            f"{named[0]}= is not used for labels that are numbers; leave it out, or read grades or classes"
+        )
+
+
+def _has_order(labels: pd.Series) -> bool:
+    """Tell whether a column states an order of its labels: by categories that are ordered, or not as pandas would sort them."""
+    if not isinstance(labels.dtype, pd.CategoricalDtype):
+        return False
+    return bool(labels.cat.ordered) or not labels.cat.categories.is_monotonic_increasing
 
 
 def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], time: Any, source: str) -> Covariates:
