@@ -156,9 +156,10 @@ def parsed(value: Any, *, of_r: bool = False) -> Any:
 
 
 def parsed_column(values: Sequence[Any]) -> list[Any]:
-    """Return the cells of a column as :func:`parsed` does; what is no list by itself may be one beside the others.
+    """Return the cells of a column as :func:`parsed` does; what is none by itself may be a list beside others.
 
-    ``c(1)`` is a list where all cells are written so, and one of them has a comma or quotes. ``()`` is the empty one beside lists.
+    ``c(1)`` is a list where all cells are written so, and one of them has a comma or quotes. ``()`` is the
+    empty one beside lists.
     """
     texts = [value.strip() for value in values if isinstance(value, str) and value.strip()]
     wrapped = [_WRAPPED.fullmatch(text) for text in texts if text[:1] in ("c", "l")]

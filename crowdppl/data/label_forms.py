@@ -29,7 +29,29 @@ _FALSE = "no n false f 0 nein non off negative neg"
 _CODE = 2
 # Abbreviations are no longer, and no words of their own, as these are.
 _ABBREVIATION = 3
-_SHORT_WORDS = frozenset("man pro con car cat art bus arm sun sea ham pen add all any air age act for not per who one two".split())
+_SHORT_WORDS = frozenset(
+    (
+        *(
+            "man",
+            "pro",
+            "con",
+            "car",
+            "cat",
+            "art",
+            "bus",
+            "arm",
+            "sun",
+            "sea",
+            "ham",
+            "pen",
+            "add",
+            "all",
+            "any",
+            "air",
+        ),
+        *("age", "act", "for", "not", "per", "who", "one", "two"),
+    )
+)
 _TRUTH = {word: value for value, words in enumerate((_FALSE, _TRUE)) for word in words.split()}
 # A label and a number between 0 and 1, or a percentage: probably a confidence.
 _WITH_NUMBER = re.compile(
@@ -160,7 +182,9 @@ def _of_commas(names: Sequence[str], where: str) -> list[str]:
         point = example.replace(",", ".")
         return [
             f"{where}: labels such as {example!r} are read as classes: thousands or decimals? If they are numbers, write them "
-            f"{example.replace(',', '')}" + (f" or {point}" if point.count(".") == 1 else "") + " and use kind='numeric'"
+            f"{example.replace(',', '')}"
+            + (f" or {point}" if point.count(".") == 1 else "")
+            + " and use kind='numeric'"
         ]
     if any(name.count(",") > 1 for name in names):
         return []

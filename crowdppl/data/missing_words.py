@@ -57,7 +57,10 @@ _FAILED = re.compile(
 )
 # Errors of spreadsheets, in capitals: #LOVE is a hashtag.
 _SHEET_ERRORS = frozenset(
-    "#N/A #REF! #VALUE! #DIV/0! #NAME? #NUM! #NULL! #NULL #SPILL! #CALC! #ERROR! #FIELD! #BLOCKED! #GETTING_DATA".split()
+    (
+        *("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "#NULL", "#SPILL!", "#CALC!", "#ERROR!"),
+        *("#FIELD!", "#BLOCKED!"),
+    )
 )
 
 

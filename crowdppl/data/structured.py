@@ -131,9 +131,7 @@ def single_labels(
     return _of_one_type(labels), notes
 
 
-def _begun(
-    names: Sequence[Any], values: Sequence[Any], locate: Callable[[int], str], source: str
-) -> list[str]:
+def _begun(names: Sequence[Any], values: Sequence[Any], locate: Callable[[int], str], source: str) -> list[str]:
     """Return a note on labels that begin as lists and are none, such as ``["Cats" the musical``.
 
     Raises:
@@ -149,8 +147,8 @@ def _begun(
             f"was cut off; export it again, or use several='keep', which leaves all text as it is"
         )
     return [
-        f"{source}: {_short(names[begun[0]])} begins as a list does and is read as the name of a label; if it was cut off, export "
-        f"it again; several='keep' leaves all text as it is"
+        f"{source}: {_short(names[begun[0]])} begins as a list does and is read as the name of a label; if it was cut off, "
+        f"export it again; several='keep' leaves all text as it is"
     ]
 
 
