@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.missing_words import PROGRAMS
-from crowdppl.data.spellings import skeleton, visible
+from crowdppl.data.spellings import same_look, skeleton, visible
 from crowdppl.errors import listed
 
 Array = npt.NDArray[Any]
@@ -45,8 +45,8 @@ _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
 _NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
 _HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
-# Signs of a text that is escaped, for HTML or an address.
-_ESCAPED = re.compile("[%&]")
+# Signs of a text that is escaped, for HTML or an address; signs of a code or an e-mail address, in no word for nobody.
+_ESCAPED, _CODE = re.compile("[%&]"), re.compile("[0-9@]")
 _UUID_LENGTHS = (32, 36)
 _QUOTES = ("=", '"', "'", "`")
 _QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
@@ -87,8 +87,8 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     # Items are many, and are looked up as they are written.
     nothing = sorted({*PROGRAMS, "None"}.intersection(texts))
     if role in _PEOPLE:
-        # Names that end in a digit are most, and none of these.
-        words = [name for name in texts if not name[-1:].isdigit()]
+        # Most names have digits, or are e-mail addresses, and are none of these.
+        words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
         nothing += [name for name in words if name not in nothing and visible(name).casefold() in _FOR_NOBODY]
         summary = [name for name in words if len(texts) > 1 and _SUMMARY.fullmatch(_words(name, "_"))]
         if summary:
@@ -203,7 +203,8 @@ def _form(name: str, role: str) -> str:
     quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
     text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
     text = _ADDRESS.sub("", text.replace("\\", "/"), count=1) if "/" in text or "\\" in text else text
-    text = skeleton(text.removeprefix("./").rstrip("/"))
+    text = text.removeprefix("./").rstrip("/")
+    text = same_look(text).casefold() if text.isascii() else skeleton(text)
     if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
         return text.replace("-", "")
     if role in _PEOPLE:

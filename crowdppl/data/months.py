@@ -20,8 +20,8 @@ _NAMES = {
     "september": "septembre septiembre setiembre setembro set settembre setembre septembrie szeptember septembris septemba",
     "october": "oktober okt octobre octubre outubro out ottobre ott octombrie oktoober oktobris oktoba",
     "november": "novembre noviembre novembro noiembrie noi novembris novemba",
-    "december": "dezember dez decembre diciembre dic dezembro dicembre desembre decembrie desember des disember detsember decembris "
-    "desemba",
+    "december": "dezember dez decembre diciembre dic dezembro dicembre desembre decembrie desember des disember detsember "
+    "decembris desemba",
 }
 MONTHS = tuple(_NAMES)
 _OTHERS = {name: number for number, names in enumerate(_NAMES.values(), 1) for name in names.split()}
