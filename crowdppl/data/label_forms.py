@@ -179,12 +179,13 @@ def _of_commas(names: Sequence[str], where: str) -> list[str]:
         return []
     example = next(name for name in names if "," in name)
     if all(re.fullmatch(r"-?\d{1,3}(,\d{3})+", name) for name in names if "," in name):
-        point = example.replace(",", ".")
+        ways = [example.replace(",", ".")] if all(name.count(",") < 2 for name in names) else []
+        # No thousands begin with 0.
+        doubt = "decimals" if any(name.lstrip("-").startswith("0,") for name in names) else "thousands or decimals"
+        ways = ways if doubt == "decimals" and ways else [example.replace(",", ""), *ways]
         return [
-            f"{where}: labels such as {example!r} are read as classes: thousands or decimals? If they are numbers, write them "
-            f"{example.replace(',', '')}"
-            + (f" or {point}" if point.count(".") == 1 else "")
-            + " and use kind='numeric'"
+            f"{where}: labels such as {example!r} are read as classes: {doubt}? If they are numbers, write them "
+            f"{' or '.join(ways)} and use kind='numeric'"
         ]
     if any(name.count(",") > 1 for name in names):
         return []

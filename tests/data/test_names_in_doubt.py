@@ -159,6 +159,8 @@ def test_identifiers_without_a_doubt(role, names):
         (["1,5", "2,5", "3,0", "4"], ("decimal comma", "kind='numeric'")),
         (["1-2", "3-4", "5-Jun"], ("dates by a spreadsheet",)),
         (["1,000", "2,000", "500"], ("thousands or decimals?", "1000 or 1.000")),
+        (["0,125", "0,250", "1"], ("decimals?", "write them 0.125 and")),
+        (["1,000,000", "2,000", "500"], ("thousands", "write them 1000000 and")),
         (["*cat*", "cat", "dog"], ("map={'*cat*': 'cat'}",)),
         (["<cat>", "cat", "dog"], ("map={'<cat>': 'cat'}",)),
         (["cat (1)", "cat", "dog"], ("map={'cat (1)': 'cat'}",)),
