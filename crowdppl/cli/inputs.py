@@ -248,13 +248,18 @@ def unify_types(frame: pd.DataFrame, other: pd.DataFrame, usual: Sequence[str], 
 def feature_table(
     file: Path | None, frame: pd.DataFrame, usual: tuple[str, ...], named: str | None
 ) -> pd.DataFrame | None:
-    """Read a table of features, indexed by its identifiers."""
+    """Read a table of features, indexed by its identifiers.
+
+    Raises:
+        DataError: where it has no column of identifiers. Those of tokens are names of their sequence and position.
+    """
     if file is None:
         return None
     table = read_table(file)
-    column = column_of(
-        table, None, candidate_names(named, usual), source_name(file), "name it as the annotations' column is named"
-    )
+    advice = "name it as the annotations' column is named"
+    if usual == ITEM_COLUMNS:
+        advice += "; of tokens in sequences, write sequence:position, such as s0:0, in a column 'task'"
+    column = column_of(table, None, candidate_names(named, usual), source_name(file), advice)
     unify_types(frame, table, (named,) if named else usual, column)
     numbers = table.drop(columns=column).apply(pd.to_numeric, errors="coerce")
     return numbers.set_index(pd.Index(table[column].to_numpy()))

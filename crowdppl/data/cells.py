@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,12 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _WRAPPED = re.compile(r"(?P<kind>array|frozenset|set|Set|List|list|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
+# Lists as R writes them.
+_OF_R = ("c", "list")
+_QUOTE = re.compile("[\"']")
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None, "nan": None}
+# The beginning of a list of texts, or of an object.
+_BEGIN = re.compile(r"\s*[\[{]+\s*[\"']")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 BRACKETS = {"[": "]", "{": "}", "(": ")"}
 # Nesting and length beyond which a text is not read as a list.
@@ -114,8 +119,14 @@ def is_structured(value: Any) -> bool:
     return isinstance(value, (list, tuple, set, frozenset, np.ndarray, Mapping))
 
 
-def parsed(value: Any) -> Any:
-    """Return the list, object or text that a cell is written as, in JSON or Python; other values are returned unchanged."""
+def parsed(value: Any, *, of_r: bool = False) -> Any:
+    """Return the list, object or text that a cell is written as, in JSON or Python; other values are returned unchanged.
+
+    Args:
+        value: the cell.
+        of_r: whether R's ``c(...)`` and ``list(...)`` are lists whatever they hold; otherwise only with a member in quotes, since
+            ``c(1)`` may be the name of a label.
+    """
     if isinstance(value, str):
         text = value.strip()
         if text[:1] not in ("[", "{", "(", '"', *"afsSLlc") or text[-1:] not in ("]", "}", ")", '"'):
@@ -123,8 +134,12 @@ def parsed(value: Any) -> Any:
         if len(text) > _LONGEST:
             return value
         wrapped = _WRAPPED.fullmatch(text)
-        if wrapped is not None:  # R's c() and list() have no brackets
-            text = f"[{wrapped[2]}]" if wrapped["kind"] in ("c", "list") else wrapped[2].strip() or "[]"
+        if wrapped is not None and wrapped["kind"] in _OF_R:  # without brackets
+            if not of_r and not _QUOTE.search(wrapped[2]):
+                return value
+            text = f"[{wrapped[2]}]"
+        elif wrapped is not None:
+            text = wrapped[2].strip() or "[]"
         try:
             document = json.loads(text)
         except (ValueError, RecursionError):
@@ -140,9 +155,31 @@ def parsed(value: Any) -> Any:
     return normal(value) if is_structured(value) else value
 
 
+def parsed_column(values: Sequence[Any]) -> list[Any]:
+    """Return the cells of a column as :func:`parsed` does; what is none by itself may be a list beside others.
+
+    ``c(1)`` is a list where all cells are written so, and one of them has a comma or quotes. ``()`` is the
+    empty one beside lists.
+    """
+    texts = [value.strip() for value in values if isinstance(value, str) and value.strip()]
+    wrapped = [_WRAPPED.fullmatch(text) for text in texts if text[:1] in ("c", "l")]
+    members = [match[2] for match in wrapped if match is not None and match["kind"] in _OF_R]
+    of_r = 0 < len(members) == len(texts) and any("," in text or _QUOTE.search(text) for text in members)
+    out = [parsed(value, of_r=of_r) for value in values]
+    if "()" in texts and any(map(is_structured, out)):
+        out = [[] if isinstance(value, str) and value.strip() == "()" else value for value in out]
+    return out
+
+
+def begins_as_list(text: str) -> bool:
+    """Return whether a text begins as a list of texts or an object, and has no end."""
+    return _BEGIN.match(text) is not None and text.rstrip()[-1:] not in ("]", "}")
+
+
 def cut_off(text: str) -> bool:
-    """Return whether a text begins as a list of texts or an object, and has no end: programs shorten long cells."""
-    return re.match(r"\s*[\[{]+\s*[\"']", text) is not None and text.rstrip()[-1:] not in ("]", "}")
+    """Return whether a text begins as a list and has more opening brackets than closing ones: programs shorten long cells."""
+    opening, closing = (sum(map(text.count, signs)) for signs in ("[{", "]}"))
+    return begins_as_list(text) and opening > closing
 
 
 def _weighted(value: Any) -> bool:

@@ -157,9 +157,14 @@ def _elsewhere(frame: pd.DataFrame, names: Sequence[str], wanted: set[str], coun
 
 
 def named_as_values(frame: pd.DataFrame, columns: Iterable[Any]) -> list[str]:
-    """Return the columns whose name is a value in them, as in tables without a header, of which the first row is lost."""
+    """Return the columns whose name is a value in them, as in tables without a header, of which the first row is lost.
+
+    Names that are numbers are those of an array, which has none.
+    """
     out = []
     for column in columns:
+        if not isinstance(column, str):
+            continue
         values = frame[column]
         if not isinstance(values, pd.DataFrame) and str(column).strip():
             head = values.iloc[:_ROWS].astype(str)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.missing_words import PROGRAMS
-from crowdppl.data.spellings import skeleton, visible
+from crowdppl.data.spellings import same_look, skeleton, visible
 from crowdppl.errors import listed
 
 Array = npt.NDArray[Any]
@@ -34,6 +34,7 @@ _LONGEST_DATE = 7
 _NOBODY = frozenset(
     ("none", "na", "unknown", "undefined", "anonymous", "anon", "anonymized", "not-logged-in", "guest", "deleted")
 )
+_FOR_NOBODY = _NOBODY | PROGRAMS
 _SUMMARY = re.compile(
     r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicated|adjudication|final|resolved|curated"
     r"|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
@@ -42,6 +43,12 @@ _SUMMARY = re.compile(
 _ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
+_NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
+_HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
+# Signs of a text that is escaped, for HTML or an address; signs of a code or an e-mail address, in no word for nobody.
+_ESCAPED, _CODE = re.compile("[%&]"), re.compile("[0-9@]")
+_UUID_LENGTHS = (32, 36)
+_QUOTES = ("=", '"', "'", "`")
 _QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
 
 
@@ -80,8 +87,10 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     # Items are many, and are looked up as they are written.
     nothing = sorted({*PROGRAMS, "None"}.intersection(texts))
     if role in _PEOPLE:
-        nothing += [name for name in texts if name not in nothing and visible(name).casefold() in _NOBODY | PROGRAMS]
-        summary = [name for name in texts if len(texts) > 1 and _SUMMARY.fullmatch(_words(name, "_"))]
+        # Most names have digits, or are e-mail addresses, and are none of these.
+        words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
+        nothing += [name for name in words if name not in nothing and visible(name).casefold() in _FOR_NOBODY]
+        summary = [name for name in words if len(texts) > 1 and _SUMMARY.fullmatch(_words(name, "_"))]
         if summary:
             given = "truth" if role == "worker" else "human"
             notes.append(
@@ -108,9 +117,14 @@ def _as_name(nothing: Sequence[str], role: str, source: str) -> str:
 
 
 def _of_rounded(texts: Sequence[str], role: str, source: str) -> list[str]:
-    """Return a note where all long numbers end in zeros, as spreadsheets keep 15 digits."""
+    """Return a note where all long numbers end in zeros, as spreadsheets keep 15 digits.
+
+    Where the digits before these are zeros, too, they are times in small units, or multiples of a thousand.
+    """
     long = [name for name in texts if len(name) > _DIGITS and name.isascii() and name.isdigit()]
     if len(long) < _ROUNDED or any(name[_DIGITS:].strip("0") for name in long):
+        return []
+    if not any(name[_DIGITS - 3 : _DIGITS].strip("0") for name in long):
         return []
     return [
         f"{source}: all {len(long):,} {role} names of more than {_DIGITS} digits end in zeros ({listed(long, 2)}): a spreadsheet "
@@ -140,6 +154,9 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
     """Return pairs of a name and an earlier one that other programs write for the same: see :func:`_form`."""
     if not 1 < len(texts) <= MOST:
         return []
+    # Fast path: distinct names of one shape, such as img_1.jpg and img_2.jpg, differ in their digits.
+    if _of_one_shape(texts):
+        return []
     forms = [_form(name, role) for name in texts]
     first: dict[str, str] = {}
     for form, name in zip(forms, texts, strict=True):
@@ -153,6 +170,12 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
     return pairs
 
 
+def _of_one_shape(texts: Sequence[str]) -> bool:
+    """Return whether all names are one text once their digits are replaced; escaped signs have digits, too."""
+    shapes = set(_RUN.sub("0", "\n".join(texts)).split("\n"))
+    return len(shapes) == 1 and not _ESCAPED.search(shapes.pop())
+
+
 def _shorter(form: str, role: str) -> str:
     """Return the part of a form that may stand alone: an address without its domain, a model without its provider, a file."""
     if role == "worker":
@@ -163,7 +186,7 @@ def _shorter(form: str, role: str) -> str:
 
 
 def _as_number(name: str) -> str:
-    return name.lstrip("0").partition(".")[0] if re.fullmatch(r"\d+(\.0*)?", name) else ""
+    return name.lstrip("0").partition(".")[0] if name[:1].isdigit() and _WHOLE.fullmatch(name) else ""
 
 
 def _form(name: str, role: str) -> str:
@@ -172,26 +195,30 @@ def _form(name: str, role: str) -> str:
     Of workers, also with their names in another order, and without accents.
     """
     # Fast path: most names are plain.
-    if (name.isalnum() and name.isascii()) or re.fullmatch(r"[+-]\d+", name):
+    if (name.isalnum() and name.isascii()) or _NUMBER.fullmatch(name):
         return name.lower()
-    text = html.unescape(unquote(_decoded(name)))
-    quoted = _QUOTED.fullmatch(text)
+    text = _decoded(name)
+    text = unquote(text) if "%" in text else text
+    text = html.unescape(text) if "&" in text else text
+    quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
     text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
     text = _ADDRESS.sub("", text.replace("\\", "/"), count=1) if "/" in text or "\\" in text else text
-    text = skeleton(text.removeprefix("./").rstrip("/"))
-    if _UUID.fullmatch(text):
+    text = text.removeprefix("./").rstrip("/")
+    text = same_look(text).casefold() if text.isascii() else skeleton(text)
+    if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
         return text.replace("-", "")
     if role in _PEOPLE:
         last, comma, rest = text.partition(", ")
         text = f"{rest} {last}" if comma else text
-        text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
+        if not text.isascii():
+            text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
         text, at, place = text.partition("@")
         return _words(text, " ") + (at + place if text else place)
-    return re.sub(r"[\s_]+", " ", re.sub(r"^#(?=\d)", "", text)).strip()
+    return _GAPS.sub(" ", _HASH.sub("", text)).strip()
 
 
 def _words(text: str, between: str) -> str:
-    return re.sub(r"[\s_.#-]+", between, text.casefold().strip()).strip(between)
+    return _BETWEEN.sub(between, text.casefold().strip()).strip(between)
 
 
 def _decoded(name: str) -> str:

@@ -25,13 +25,43 @@ MOST = 200
 # Words for true and false; two pairs of them in one column may be one.
 _TRUE = "yes y true t 1 ja oui si s\u00ed on positive pos"
 _FALSE = "no n false f 0 nein non off negative neg"
+# Labels that are no longer are codes, such as those of languages.
+_CODE = 2
+# Abbreviations are no longer, and no words of their own, as these are.
+_ABBREVIATION = 3
+_SHORT_WORDS = frozenset(
+    (
+        *(
+            "man",
+            "pro",
+            "con",
+            "car",
+            "cat",
+            "art",
+            "bus",
+            "arm",
+            "sun",
+            "sea",
+            "ham",
+            "pen",
+            "add",
+            "all",
+            "any",
+            "air",
+        ),
+        *("age", "act", "for", "not", "per", "who", "one", "two"),
+    )
+)
 _TRUTH = {word: value for value, words in enumerate((_FALSE, _TRUE)) for word in words.split()}
 # A label and a number between 0 and 1, or a percentage: probably a confidence.
 _WITH_NUMBER = re.compile(
     r"(?P<label>\D.*?)\s*(?:\(|\[|[:=|,;@]\s*)(?P<number>[01]?[.,]\d+|[01][.,]0*|\d{1,3}\s*%)\s*[)\]]?"
 )
-# Marks around a label that people add or leave out.
-_AROUND = re.compile(r"^[\s\"'`(\[*<]+|[\s\"'`)\]*>.,;:!]+$|\s*\(\d\)$")
+# Marks around a label that people add or leave out; < > and * only in pairs around a word: A* and <= are labels.
+_AROUND = re.compile(r"^[\s\"'`(\[]+(?=.*\w)|(?<=\w)[\s\"'`)\].,;:!]+$")
+_PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s*\*+")
+# A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
+_NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
@@ -68,20 +98,27 @@ def notes_on(label: Array, worker: Array, item: Array, labels: Array, workers: A
 
 def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs of labels that may be one: with marks around them, or all labels in pairs of a short and a long form."""
+    numbered = [match["stem"] for name in names if (match := _NUMBERED.fullmatch(name))]
+    stems = {_bare(stem) for stem in numbered}
+    # cat (1) beside cat is a copy; cat (1) and cat (2) are two names.
+    copies = len(stems) == len(numbered) and stems <= {_bare(name) for name in names}
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        groups[_bare(name) or name].append(name)
+        match = _NUMBERED.fullmatch(name) if copies else None
+        groups[_bare(match["stem"] if match else name) or name].append(name)
     ordered = [sorted(group, key=lambda name: (len(name), name)) for group in groups.values()]
     marked = [(other, group[0]) for group in ordered for other in group[1:]]
     return marked or _truth_values(names) or _all_in_pairs(names)
 
 
 def _bare(name: str) -> str:
-    text = _TAG.sub("", html.unescape(name))
+    text = html.unescape(name)
+    paired = _PAIRED.fullmatch(text.strip())
+    text = _TAG.sub("", text) if paired is None else paired["angle"] or paired["star"]
     while (shorter := _AROUND.sub("", text)) != text:
         text = shorter
     text = re.sub(r"^(\d+),(\d+)$", r"\1.\2", text)
-    return re.sub(r"[\s_-]+", " ", folded(text))
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", folded(text))
 
 
 def _truth_values(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -91,8 +128,11 @@ def _truth_values(names: Sequence[str]) -> list[tuple[str, str]]:
     numbers = {"0", "1"}
     if any(len(side) < 1 for side in sides) or max(map(len, sides)) < 2:
         return []
-    if numbers <= set(names) and any(name not in known for name in names):
-        return []  # numbers beside other labels are codes
+    others = len(known) < len(names)
+    if others and (numbers <= set(names) or max(map(len, names)) <= _CODE):
+        return []  # numbers and words of two letters beside other labels are codes
+    if max(map(len, names)) == 1 and not numbers <= set(names):
+        return []  # so are single letters
     return [(side[1], side[0]) for side in sides if len(side) > 1]
 
 
@@ -116,6 +156,8 @@ def _abbreviates(short: str, long: str) -> bool:
         return True
     if re.match(re.escape(one) + _SIGN, other) or re.search(_SIGN + re.escape(one) + r"\)?$", other):
         return True
+    if one in _SHORT_WORDS or len(one) > _ABBREVIATION:
+        return False
     return one.isalpha() and other.isalpha() and other.startswith(one)
 
 
@@ -132,12 +174,24 @@ def _of_numbers(names: Sequence[str], where: str) -> list[str]:
 
 
 def _of_commas(names: Sequence[str], where: str) -> list[str]:
-    """Return a note where all labels are numbers, some of them with a decimal comma: those with a point are read as numbers."""
-    if not all(re.fullmatch(r"-?\d+(,\d+)?", name) for name in names) or not any("," in name for name in names):
+    """Return a note where all labels are numbers, some of them with a comma: those with a point are read as numbers."""
+    if not all(re.fullmatch(r"-?\d+(,\d+)*", name) for name in names) or not any("," in name for name in names):
+        return []
+    example = next(name for name in names if "," in name)
+    if all(re.fullmatch(r"-?\d{1,3}(,\d{3})+", name) for name in names if "," in name):
+        ways = [example.replace(",", ".")] if all(name.count(",") < 2 for name in names) else []
+        # No thousands begin with 0.
+        doubt = "decimals" if any(name.lstrip("-").startswith("0,") for name in names) else "thousands or decimals"
+        ways = ways if doubt == "decimals" and ways else [example.replace(",", ""), *ways]
+        return [
+            f"{where}: labels such as {example!r} are read as classes: {doubt}? If they are numbers, write them "
+            f"{' or '.join(ways)} and use kind='numeric'"
+        ]
+    if any(name.count(",") > 1 for name in names):
         return []
     return [
-        f"{where}: labels such as {next(name for name in names if ',' in name)!r} are numbers with a decimal comma and read as "
-        f"classes; kind='numeric' reads them as numbers"
+        f"{where}: labels such as {example!r} are numbers with a decimal comma and read as classes; kind='numeric' reads them as "
+        f"numbers"
     ]
 
 

@@ -18,7 +18,7 @@ _WORDS = (
     "null NULL Null <null> (null) [null] nan NaN NAN -nan -NaN NaT <NA> #N/A #NA N/A n/a N/a \\N undefined 1.#IND 1.#QNAN "
     "#NULL! #VALUE! #REF! #DIV/0! #NAME? #NUM! <none> <nil> (blank)"
 )
-PROGRAMS = frozenset(_WORDS.split(" ")) | {"", "''", '""', "()", "#N/A N/A"}
+PROGRAMS = frozenset(_WORDS.split(" ")) | {"", "''", '""', "#N/A N/A"}
 # Marks that people enter for nothing; classes where other labels are marks, too.
 MARKS = frozenset(("-", "--", "---", ".", "..", "...", "?", "??", "???", "/", "_", "*", "~", "•", "∅"))
 # Codes of statistics programs and surveys for a missing value: -99, 999, and -100 of programs for learning.
@@ -51,7 +51,16 @@ _EITHER = re.compile(
 )
 # What programs write in place of a value that they failed to compute, a reason for no answer, and texts that were deleted.
 _FAILED = re.compile(
-    r"#[A-Z/0]+[!?]?|n/a\W.*|(error|exception|failed|timeout): .*|\[(deleted|removed|redacted)\]", re.IGNORECASE
+    r"n/a\W.*|(error|exception|failed): *(timeout|timed out|out of memory|connection|rate.?limit|no (answer|response|output)"
+    r"|invalid (response|answer|output)|\d+\b).*|timeout: .*|\[(deleted|removed|redacted)\]",
+    re.IGNORECASE,
+)
+# Errors of spreadsheets, in capitals: #LOVE is a hashtag.
+_SHEET_ERRORS = frozenset(
+    (
+        *("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "#NULL", "#SPILL!", "#CALC!", "#ERROR!"),
+        *("#FIELD!", "#BLOCKED!"),
+    )
 )
 
 
@@ -102,6 +111,8 @@ def words_for_nothing(
 def _may_be_nothing(text: str) -> bool:
     """Return whether a visible text is a word or a phrase of :data:`EITHER`, in brackets or with other marks around it."""
     # The first two are classes that readers make on request; the others need marks around them, or further words.
+    if text in _SHEET_ERRORS:
+        return True
     if text in ("(none)", "(skipped)") or text.casefold() in ("select", "choose"):
         return False
     bare = re.sub(r"[\W_]+", " ", text.casefold().replace("'", "").replace("\u00df", "ss")).strip()
@@ -112,7 +123,8 @@ def codes_for_nothing(names: Iterable[object]) -> list[str]:
     """Return the labels that surveys and programs write for no answer, such as -99, 999 or Stata's .a.
 
     A negative code is one where no other label is a negative number, and -1 where no label has it in its middle, as 0 in
-    -1, 0, 1. A positive code is one beside words, or well above whole numbers without a gap: 9 beside 1 to 5.
+    -1, 0, 1. A positive code is one beside words, or well above whole numbers without a gap: 9 beside 1 to 5. A number of which
+    the opposite is a label is none.
     """
     texts = {re.sub(r"\.0+$", "", str(name).strip()): str(name).strip() for name in names}
     negative = {text for text in texts if _NEGATIVE_CODE.fullmatch(text)}
@@ -126,14 +138,32 @@ def codes_for_nothing(names: Iterable[object]) -> list[str]:
     if any(re.match(r"-[.\d]", text) for text in others):
         negative = set()
     if numeric and all(map(_WHOLE.fullmatch, others)):
-        numbers = sorted(map(int, others))
-        last = next((n for n, after in itertools.pairwise(numbers) if after > n + 1), numbers[-1])
-        above = {text for text in others if int(text) > last}
-        # The others are 0, 1 or 1, 2, ..., without a gap.
-        positive = above if above <= positive and -1 <= numbers[0] < last else set()
+        positive = _above({int(text) for text in others}, set(map(int, positive)))
     else:
         positive = {text for text in positive if len(text) > 1} if len(words) == len(others) - len(positive) else set()
-    return sorted(texts[text] for text in negative | positive | (letters if numeric else set()))
+    # Both ends of a scale are none: -100, 0, 100.
+    chosen = {text for text in negative | positive if _opposite(text) not in texts}
+    return sorted(texts[text] for text in chosen | (letters if numeric else set()))
+
+
+def _above(numbers: set[int], codes: set[int]) -> set[str]:
+    """Return the codes that are well above all other numbers, 0 or 1 to k without a gap.
+
+    A single digit is one only beside 1 to k with k >= 3, and not if only one number is between them, as of 8 beside 1 to 6.
+    """
+    ordered = sorted(numbers)
+    last = next((n for n, after in itertools.pairwise(ordered) if after > n + 1), ordered[-1])
+    above = {n for n in ordered if n > last}
+    if not above or not above <= codes or not -1 <= ordered[0] < last:
+        return set()
+    digit = min(above) < 10
+    if digit and (ordered[0] != 1 or last < 3 or min(above) == last + 2):
+        return set()
+    return set(map(str, above))
+
+
+def _opposite(text: str) -> str:
+    return text[1:] if text.startswith("-") else f"-{text}"
 
 
 def _minus_one_is_nothing(others: set[str]) -> bool:

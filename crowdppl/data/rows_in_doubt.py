@@ -104,7 +104,7 @@ def notes_on_columns(frame: pd.DataFrame, used: Sequence[Any], source: str) -> l
         if _STATUS.fullmatch(plain):
             notes += _of_status(frame[name], plain, source)
         elif _COUNT.fullmatch(plain):
-            notes += _of_counts(frame[name], source)
+            notes += _of_counts(frame[name], frame[used[0]], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
     if len(as_values) > 1:
         notes.append(
@@ -141,15 +141,40 @@ def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     ]
 
 
-def _of_counts(column: pd.Series[Any], source: str) -> list[str]:
+def _of_counts(column: pd.Series[Any], item: pd.Series[Any] | pd.DataFrame, source: str) -> list[str]:
+    """Return a note on numbers that may say how many annotations a row stands for.
+
+    An index of the rows, a constant, and the number of annotations of each item, or their sum, are no such numbers.
+    """
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind == "boolean" or kind.startswith(("date", "time", "period", "interval")):
+        return []
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     whole = bool(len(numbers)) and not np.isnan(numbers).any() and bool((numbers == np.floor(numbers)).all())
     if not whole or numbers.min() < 0 or numbers.max() < 2:
+        return []
+    if len(np.unique(numbers)) in (1, len(numbers)) or _same_within(numbers, item):
         return []
     return [
         f"{source}: the column {str(column.name)!r} has whole numbers above 1 and is not used: each row is one annotation; if a "
         f"row stands for so many, repeat it"
     ]
+
+
+def _same_within(numbers: Array, item: pd.Series[Any] | pd.DataFrame) -> bool:
+    """Return whether a number is one of the item: the same in all rows of each item that has several, or their number."""
+    try:
+        codes = pd.factorize(item)[0] if isinstance(item, pd.Series) else np.array([], dtype=int)
+    except TypeError:  # lists and objects
+        return False
+    if not len(codes) or codes.min() < 0:
+        return False
+    size = np.bincount(codes)
+    first = np.zeros(len(size))
+    first[codes[::-1]] = numbers[::-1]
+    several = size[codes] > 1
+    constant = bool(several.any()) and bool((numbers == first[codes])[several].all())
+    return constant or bool((numbers == size[codes]).all())
 
 
 def _of_two(frame: pd.DataFrame, used: str, other: str, source: str) -> list[str]:

@@ -12,7 +12,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from crowdppl.data.cells import BRACKETS, NoLabelError, absent, cut_off, is_structured, labels_of, normal, parsed, plain
+from crowdppl.data.cells import (
+    BRACKETS,
+    NoLabelError,
+    absent,
+    begins_as_list,
+    cut_off,
+    is_structured,
+    labels_of,
+    normal,
+    parsed_column,
+    plain,
+)
 from crowdppl.errors import DataError, listed
 
 Several = Literal["refuse", "join", "keep", "sets"]
@@ -64,15 +75,10 @@ def single_labels(
         return [_kept(name) for name in names], []
     as_sets = several == "sets"
     several = "join" if as_sets else several
-    values = _ticked([parsed(name) for name in names])
-    cut = next((n for n, value in enumerate(values) if isinstance(value, str) and cut_off(value)), None)
-    if cut is not None:
-        raise DataError(
-            f"{locate(cut)}: {_short(names[cut])} begins a list or an object and has no end: it was cut off; export it again"
-        )
+    values = _ticked(parsed_column(names))
+    notes = _begun(names, values, locate, source)
     written = [n for n, value in enumerate(values) if is_structured(value) or value is not names[n]]
     refuse_vectors(values, locate)
-    notes: list[str] = []
     if several == "refuse" and written and all(isinstance(names[n], str) and _is_interval(values[n]) for n in written):
         notes.append(
             f"{source}: labels such as {names[written[0]]!r} are read as names of ranges; several='sets' reads them as sets"
@@ -123,6 +129,27 @@ def single_labels(
             f"{source}: {len(joined):,} sets of several labels are classes, such as {listed(sorted(joined), 3)}"
         )
     return _of_one_type(labels), notes
+
+
+def _begun(names: Sequence[Any], values: Sequence[Any], locate: Callable[[int], str], source: str) -> list[str]:
+    """Return a note on labels that begin as lists and are none, such as ``["Cats" the musical``.
+
+    Raises:
+        DataError: if one was cut off, and other labels of the column are lists or objects.
+    """
+    begun = [n for n, value in enumerate(values) if isinstance(value, str) and begins_as_list(value)]
+    if not begun:
+        return []
+    cut = next((n for n in begun if cut_off(values[n])), None)
+    if cut is not None and any(isinstance(names[n], str) and is_structured(value) for n, value in enumerate(values)):
+        raise DataError(
+            f"{locate(cut)}: {_short(names[cut])} begins a list or an object and has no end, and other labels are whole ones: it "
+            f"was cut off; export it again, or use several='keep', which leaves all text as it is"
+        )
+    return [
+        f"{source}: {_short(names[begun[0]])} begins as a list does and is read as the name of a label; if it was cut off, "
+        f"export it again; several='keep' leaves all text as it is"
+    ]
 
 
 def _ticked(values: list[Any]) -> list[Any]:

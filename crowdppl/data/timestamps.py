@@ -18,87 +18,12 @@ import pyarrow
 import pyarrow.compute as pc
 
 from crowdppl.data.identifiers import as_objects, from_arrow, rows_text
+from crowdppl.data.months import month_by_name
 from crowdppl.errors import DataError
 
 Array = npt.NDArray[Any]
 Dates = Literal["day-first", "month-first"]
 
-MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
-# Names of months in other languages that begin as the English ones do; other words that do are no months.
-_OTHER_MONTHS = {
-    "mars": 3,
-    "marts": 3,
-    "marzo": 3,
-    "mart": 3,
-    "avril": 4,
-    "abril": 4,
-    "aprile": 4,
-    "mai": 5,
-    "maj": 5,
-    "mayo": 5,
-}
-_OTHER_MONTHS |= {
-    "maggio": 5,
-    "januar": 1,
-    "januari": 1,
-    "janvier": 1,
-    "enero": 1,
-    "februar": 2,
-    "februari": 2,
-    "febrero": 2,
-}
-_OTHER_MONTHS |= {
-    "febbraio": 2,
-    "maart": 3,
-    "juni": 6,
-    "juin": 6,
-    "junio": 6,
-    "juli": 7,
-    "juillet": 7,
-    "julio": 7,
-    "agosto": 8,
-}
-_OTHER_MONTHS |= {
-    "augustus": 8,
-    "augusti": 8,
-    "septembre": 9,
-    "septiembre": 9,
-    "settembre": 9,
-    "oktober": 10,
-    "octobre": 10,
-}
-_OTHER_MONTHS |= {
-    "octubre": 10,
-    "ottobre": 10,
-    "novembre": 11,
-    "noviembre": 11,
-    "dezember": 12,
-    "december": 12,
-    "diciembre": 12,
-}
-_OTHER_MONTHS |= {
-    "dicembre": 12,
-    "desember": 12,
-    "gennaio": 1,
-    "giugno": 6,
-    "luglio": 7,
-    "okt": 10,
-    "dez": 12,
-    "mrz": 3,
-}
 # Hours from UTC of abbreviated time zones; those with several meanings (IST, BST, CST of China) are not in use in exports.
 ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "UT": 0, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3}
 ZONES |= {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "JST": 9}
@@ -116,7 +41,7 @@ _UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 _CLOCK = r"(?P<h>\d{1,2}):(?P<n>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d{1,12}))?)?(?: ?(?P<p>[AaPp])\.?[Mm]\.?)?"
 _ZONE = r"(?: ?(?P<z>(?:UTC|GMT)?[+-]\d{2}(?::?\d{2})?|(?:UTC|GMT)[+-]\d|[A-Z]{1,5}))?(?: \([^()]*\))?"
 _TIME = rf"(?:(?:[Tt]|,? )(?:at )?{_CLOCK}{_ZONE})?"
-_DAY, _NAME, _WEEKDAY = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?", r"(?P<m>[A-Za-z]{3,9})\.?", r"(?:[A-Za-z]{3,9}\.?,? )?"
+_DAY, _NAME, _WEEKDAY = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?", r"(?P<m>\p{L}{3,12})\.?", r"(?:\p{L}{3,12}\.?,? )?"
 # Dates that are clear by themselves: year first (also without separators), ISO weeks, and months by name.
 CLEAR = (
     rf"^(?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})(?:[-/.](?P<d>\d{{1,2}}))?{_TIME}$",
@@ -289,10 +214,7 @@ def _read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
     if not len(words):
         written = _dates_as_numbers(numbers)
         return _epochs(numbers, values) if written is None else written
-    plain_forms = [
-        text if text.isascii() else unicodedata.normalize("NFKC", text) for text in map(str, values.iloc[words])
-    ]
-    texts = pyarrow.array(plain_forms, pyarrow.large_string())
+    texts = _plain(pyarrow.array(values.iloc[words].astype(str).to_numpy(dtype=object), pyarrow.large_string()))
     seconds = np.full(len(values), np.nan)
     read = _texts(pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s+", " "), dates)
     seconds[words] = read.seconds
@@ -309,6 +231,15 @@ def _read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
             )
         )
     return Times(seconds, faults, read.notes)
+
+
+def _plain(texts: Any) -> Any:
+    """Return texts with digits and spaces of other scripts and widths as plain ones."""
+    plain = pc.string_is_ascii(texts)
+    if pc.all(plain).as_py():  # fast path: most are
+        return texts
+    others = [unicodedata.normalize("NFKC", text) for text in texts.filter(pc.invert(plain)).to_pylist()]
+    return pc.replace_with_mask(texts, pc.invert(plain), pyarrow.array(others, pyarrow.large_string()))
 
 
 def _dates_as_numbers(numbers: Array) -> Times | None:
@@ -458,15 +389,10 @@ def _coded(part: Any) -> tuple[Array, list[str]]:
 
 
 def _month(part: Any) -> Array:
-    """Return months by number or by English name, 0 for other words."""
+    """Return months by number or by name, 0 for other words."""
     codes, names = _coded(part)
-    numbers = [int(name) if name.isdigit() else _by_name(name.lower()) for name in names]
+    numbers = [int(name) if name.isdigit() else month_by_name(name) for name in names]
     return np.array(numbers, dtype=np.int64)[codes]
-
-
-def _by_name(name: str) -> int:
-    english = next((n for n, month in enumerate(MONTHS, 1) if len(name) >= 3 and month.startswith(name)), 0)
-    return english or _OTHER_MONTHS.get(name, 0)
 
 
 def _iso_weeks(year: Array, week: Array, day: Array) -> tuple[Array, Array]:

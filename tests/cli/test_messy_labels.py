@@ -130,3 +130,15 @@ def test_the_report_begins_with_what_to_clean(tmp_path, monkeypatch):
         "workers to stop and check",
     ):
         assert absent not in page.partition("<script")[0], absent
+
+
+def test_features_of_tokens_without_their_names(tmp_path):
+    rows = [(f"s{n // 6}", n % 6 // 2, "uv"[n % 2], "ab"[n % 3 == 0]) for n in range(24)]
+    frame = pd.DataFrame(rows, columns=["sentence", "position", "worker", "label"])
+    frame.to_csv(tmp_path / "tokens.csv", index=False)
+    frame[["sentence", "position"]].drop_duplicates().assign(x=1.0).to_csv(tmp_path / "forms.csv", index=False)
+    place = ("--sequence", "sentence", "--position", "position")
+    out = run(
+        "fit", tmp_path / "tokens.csv", *place, "--features", tmp_path / "forms.csv", "--out", tmp_path / "o", code=2
+    )
+    assert "sequence:position" in " ".join(out.output.split())

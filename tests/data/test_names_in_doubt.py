@@ -47,7 +47,16 @@ def test_phrases_for_nothing(word):
     assert noted(data, repr(word), "taken for a class", "missing=")
 
 
-@pytest.mark.parametrize("labels", [["error", "no error", "ok"], ["select", "set", "rated"], ["pass", "fail", "other"]])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["error", "no error", "ok"],
+        ["select", "set", "rated"],
+        ["pass", "fail", "other"],
+        ["#LOVE", "#BLM", "#A/B"],
+        ["error: syntax", "error: type", "ok"],
+    ],
+)
 def test_words_that_are_plain_classes(labels):
     assert not annotations(label=[*labels, *labels[::-1]]).notes
 
@@ -71,6 +80,11 @@ def test_words_that_are_plain_classes(labels):
         ("0 1 2 3 4 5 6 7 8 9", []),
         ("98 99 100", []),
         ("10 20 99", []),
+        ("0 1 7", []),
+        ("0 1 2 3 4 5 6 8", []),
+        ("1 2 8 9", []),
+        ("1 2 3 8 9", ["8", "9"]),
+        ("-100 0 100", []),
     ],
 )
 def test_codes_for_no_answer(labels, codes):
@@ -121,6 +135,9 @@ def test_identifiers(role, names, part):
         ("task", ["a.jpg", "a.txt"]),
         ("task", ["10000000000000000000", "10000000000000000001", "10000000000000000002"]),
         ("task", ["2-Jan", "3-Jan"]),
+        ("task", [1609459260000000000, 1609459261000000000, 1609459262000000000]),
+        ("task", ["1000000000000000", "2000000000000000", "3000000000000000"]),
+        ("task", ["img_1.jpg", "img_2.jpg", "img_10.jpg"]),
     ],
 )
 def test_identifiers_without_a_doubt(role, names):
@@ -141,6 +158,12 @@ def test_identifiers_without_a_doubt(role, names):
         (["cat (0.9)", "cat (0.8)", "dog (0.7)"], ("end in a number",)),
         (["1,5", "2,5", "3,0", "4"], ("decimal comma", "kind='numeric'")),
         (["1-2", "3-4", "5-Jun"], ("dates by a spreadsheet",)),
+        (["1,000", "2,000", "500"], ("thousands or decimals?", "1000 or 1.000")),
+        (["0,125", "0,250", "1"], ("decimals?", "write them 0.125 and")),
+        (["1,000,000", "2,000", "500"], ("thousands", "write them 1000000 and")),
+        (["*cat*", "cat", "dog"], ("map={'*cat*': 'cat'}",)),
+        (["<cat>", "cat", "dog"], ("map={'<cat>': 'cat'}",)),
+        (["cat (1)", "cat", "dog"], ("map={'cat (1)': 'cat'}",)),
     ],
 )
 def test_labels(labels, parts):
@@ -158,6 +181,13 @@ def test_labels(labels, parts):
         ["N", "NN", "V", "VB", "X"],
         ["1:1", "1:2", "2:1"],
         ["level 1", "level 2", "level 3"],
+        ["<", "<=", ">", ">=", "<-", "->"],
+        ["A*", "A", "B*", "B"],
+        ["cat (1)", "cat (2)", "dog"],
+        ["man", "manual", "auto", "automatic"],
+        ["pro", "problem", "con", "contract"],
+        ["si", "ja", "en", "no"],
+        ["t", "y", "f", "n"],
     ],
 )
 def test_labels_without_a_doubt(labels):
@@ -170,3 +200,34 @@ def test_workers_without_a_label_in_common():
     assert noted(coded, "'u'", "'v'", "to the same items")
     one_each = annotations(worker=list("uvwxuvwx"), label=["bad", "red", "good", "blue"] * 2)
     assert not one_each.notes
+
+
+ITEM = [n // 4 for n in range(16)]
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        range(1, 17),
+        [4] * 16,
+        [5 + n for n in ITEM],
+        pd.date_range("2020-01-01", periods=16),
+        [day.date() for day in pd.date_range("2020-01-01", periods=16)],
+    ],
+    ids=["an index", "the size of the item", "a total of the item", "times", "dates"],
+)
+def test_columns_that_count_no_annotations(count):
+    assert not annotations(task=ITEM, worker=list("uvwx") * 4, count=count).notes
+
+
+def test_columns_that_count_annotations():
+    assert noted(annotations(task=ITEM, worker=list("uvwx") * 4, count=[1, 2, 1, 3] * 4), "'count'", "repeat it")
+
+
+def test_names_of_the_columns_of_an_array_are_no_values():
+    frame = pd.DataFrame({0: [0, 0, 1, 1, 2, 2], 1: [1, 2] * 3, 2: [0, 2, 1, 2, 0, 1]})
+    with silent("the frame"):
+        assert not Annotations.from_frame(frame, task=0, worker=1, label=2).notes
+    text = frame.astype(str).set_axis(["0", "1", "2"], axis=1)
+    with silent("the frame"):
+        assert noted(Annotations.from_frame(text, task="0", worker="1", label="2"), "no header")

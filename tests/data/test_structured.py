@@ -227,3 +227,29 @@ def test_lists_of_other_numbers_are_sets_and_ranges():
 def test_a_label_with_its_probability_is_no_class():
     with pytest.raises(DataError, match="a label with a number, such as its probability"):
         annotations(["('cat', 0.9)", "('dog', 0.8)"])
+
+
+@pytest.mark.parametrize("label", ['["Cats" the musical', "['s-Gravenhage", '["a"] maybe', '["hello'])
+def test_labels_that_begin_as_lists_keep_their_names(label):
+    with silent():
+        data = annotations([label, "b"] * 2)
+    assert label in data.labels
+    assert any("several='keep'" in note for note in data.notes)
+
+
+def test_a_list_that_was_cut_off_beside_whole_ones_is_refused():
+    with pytest.raises(DataError, match=r"cut off.*several='keep'"):
+        annotations(['["a", "b', '["a"]'] * 2)
+
+
+@pytest.mark.parametrize("labels", [["1", "c(1)", "c(2)"], ["c(1,2)", "x"], ["c()", "list()", "x"], ["()", "x"]])
+def test_labels_written_like_lists_of_r_keep_their_names(labels):
+    with silent():
+        assert annotations(labels * 4).labels.tolist() == sorted(labels)
+
+
+def test_lists_of_r():
+    with silent():
+        assert annotations(['c("a")', 'c("b")', "c()", "c()"]).labels.tolist() == ["a", "b"]
+        assert annotations(["c(1,2)", "c(1)", "c(2)"] * 2, several="join").labels.tolist() == ["1", "1;2", "2"]
+        assert annotations(["('a',)", "('b',)", "()", "()"]).labels.tolist() == ["a", "b"]

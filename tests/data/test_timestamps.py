@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from crowdppl import Annotations, DataError
+from crowdppl.data.months import month_by_name
 from crowdppl.data.timestamps import durations, since_1970, times
 
 
@@ -174,3 +175,37 @@ def test_names_of_months_are_whole_words():
     for word in ("marraskuu", "Market", "Junk"):  # Finnish for November, and two other words
         with pytest.raises(DataError, match="is not a number or a date"):
             days(f"3 {word} 2024", "4 April 2024")
+
+
+@pytest.mark.parametrize(
+    ("name", "month"),
+    [
+        *(
+            ("janeiro", 1),
+            ("mar\u00e7o", 3),
+            ("junho", 6),
+            ("julho", 7),
+            ("novembro", 11),
+            ("janv.", 1),
+            ("f\u00e9vr.", 2),
+        ),
+        *(("avr.", 4), ("juil.", 7), ("Maret", 3), ("Agustus", 8), ("martie", 3), ("noiembrie", 11), ("Septmber", 9)),
+        *(
+            ("M\u00e4rz", 3),
+            ("mei", 5),
+            ("mrt", 3),
+            ("AO\u00dbT", 8),
+            ("septiembre", 9),
+            ("marraskuu", 0),
+            ("marble", 0),
+        ),
+    ],
+)
+def test_months_of_other_languages(name, month):
+    assert month_by_name(name.rstrip(".")) == month
+    text = pd.Series([f"15 {name} 2020"])
+    if month:
+        assert times(text, "t")[0].tolist() == [pd.Timestamp(2020, month, 15).timestamp()]
+    else:
+        with pytest.raises(DataError, match="not a number or a date"):
+            times(text, "t")

@@ -95,8 +95,16 @@ def test_labels_in_json_and_in_r(labels, classes, read):
     [('["x", "y"', "it was cut off"), ('{"x": true', "it was cut off"), ('c("x", "y")', "2 labels in one")],
 )
 def test_cells_that_are_refused(label, part, read):
+    whole = {"task": "c", "worker": "v", "label": '["x"]'}
     with pytest.raises(CrowdpplError, match=part):
-        read([*ROWS, {"task": "c", "worker": "u", "label": label}])
+        read([*ROWS, whole, {"task": "c", "worker": "u", "label": label}])
+
+
+@pytest.mark.parametrize("label", ['["x", "y"', '{"x": true'])
+def test_the_beginning_of_a_list_beside_plain_labels_is_noted(label, read):
+    data = read([*ROWS, {"task": "c", "worker": "u", "label": label}])
+    assert label in data.labels
+    assert any("begins as a list" in note for note in data.notes)
 
 
 def test_labels_joined_by_words_are_noted(read):
