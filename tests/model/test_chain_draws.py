@@ -1,6 +1,7 @@
 """What is read off several draws of a Markov chain together, against one draw at a time; items with the same annotations."""
 
 import dataclasses
+from typing import ClassVar
 
 import pyro
 import pytest
@@ -109,7 +110,7 @@ def test_items_of_which_more_is_known_than_annotations_are_not_taken_for_each_ot
 class HiddenMarkov(crowdppl.AnnotationModel):
     """A chain as users write one: no table by worker, no step of its own."""
 
-    dims = {
+    dims: ClassVar = {
         "start": ("true_label",),
         "transition": ("true_label", "next_label"),
         "table": ("worker", "true_label", "label"),

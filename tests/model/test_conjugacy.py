@@ -184,8 +184,8 @@ def members():
 
 
 def test_the_contract_is_small():
-    # Truths that are not classes brought two: their number, and how classes are read off them; what views show is a third. Features
-    # that a classifier reads beside the model, and compiled draws of raters, are the last.
+    # Truths that are not classes brought two: their number, and how classes are read off them; what views show is a third.
+    # Features that a classifier reads beside the model, and compiled draws of raters, are the last.
     assert len(members()) <= 33
 
 
