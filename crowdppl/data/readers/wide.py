@@ -70,7 +70,7 @@ def _first_row(table: pd.DataFrame, parts: Layout, source: str) -> list[str]:
         return []
     cells = [labels_of(table.iloc[:, n]) for n in parts.workers]
     first = {cell.labels[cell.codes[0]] for cell in cells if cell.codes[0] >= 0}
-    others = {label for cell in cells for n, label in enumerate(cell.labels) if (cell.codes[1:] == n).any()}
+    others = {cell.labels[n] for cell in cells for n in np.unique(cell.codes[1:]).tolist() if n >= 0}
     if not first or first & others:
         return []
     return [

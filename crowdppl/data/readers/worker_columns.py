@@ -231,17 +231,20 @@ def _without_labels(columns: dict[int, Cells], perhaps: Sequence[int]) -> list[i
         return []
     labels = {n: set(_folded(column)) for n, column in columns.items()}
     others = [n for n in columns if n not in perhaps] or list(perhaps)
+    owners = Counter(label for n in others for label in labels[n])
 
     def unshared(n: int) -> float:
-        return len(labels[n].difference(*(labels[m] for m in others if m != n))) / max(len(labels[n]), 1)
+        return sum(owners[label] <= (n in others) for label in labels[n]) / max(len(labels[n]), 1)
 
+    related = {n for n in others if labels[n] and unshared(n) < 0.5}
+    words = {n for n in others if labels[n] and not any(map(written_number, labels[n]))}
+    filled = {n for n in others if labels[n]}
     out = []
     for n in perhaps:
-        rest = [m for m in others if m != n and labels[m]]
         numbers = all(map(written_number, labels[n]))
-        plain = bool(rest) and not any(written_number(label) for m in rest for label in labels[m])
-        shared = sum(unshared(m) < 0.5 for m in rest) >= 2
-        if not labels[n] or (numbers and plain) or (shared and unshared(n) >= (0.5 if numbers else 1)):
+        among_words = bool(filled - {n}) and filled - {n} <= words
+        judged = len(related - {n}) >= 2 and unshared(n) >= (0.5 if numbers else 1)
+        if not labels[n] or (numbers and among_words) or judged:
             out.append(n)
     return out
 
