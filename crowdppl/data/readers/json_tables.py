@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
 # Keys of an object under which a list of records may stand.
 _LISTS = ("data", "records", "rows", "items", "results", "annotations", "labels")
 # What stands before JSON that a page calls or assigns, and lines in which it is looked for.
-_BEFORE = re.compile(r"(?:[\w.$]+\s*\(|(?:(?:var|let|const)\s+)?[\w.$]+\s*=|\)\]\}',?)\s*[\[{]")
+_BEFORE = re.compile(r"(?:[\w.$]+\s*\(|(?:(?:var|let|const)\s+)?[\w.$]+\s*=|\)\]\}',?)[\s\[{]*[\[{]\s*\"[^\"\n]*\"\s*:")
 _LINES = 5
 _LONG = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
 
@@ -22,16 +23,34 @@ _LONG = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
 def before_json(head: str, suffix: str) -> str | None:
     """Return the beginning of a text that has JSON further on, such as a comment, a call or an assignment; ``None`` otherwise.
 
+    A table may have JSON in its cells. So files named as tables are none of these, nor are those whose lines have columns, unless
+    a call or an assignment comes first.
+
     Args:
         head: the beginning of the text, which does not begin with a bracket.
         suffix: ending of the name of the file.
     """
-    lines = head.split("\n", _LINES)[:_LINES]
-    named = suffix in (".json", ".jsonl", ".ndjson") and any(re.search(r"[\[{]\s*\"", line) for line in lines)
-    quoted = head.startswith(('"[{', '"{\\"'))
-    if not (named or quoted or _BEFORE.match(head) or any(re.match(r"[\[{]+\s*\"\w+\"\s*:", line) for line in lines)):
+    if suffix in (".csv", ".tsv"):
         return None
-    return lines[0].strip()[:30]
+    lines = head.split("\n", _LINES)[:_LINES]
+    first = lines[0].strip()[:30]
+    if head.startswith(('"[{', '"{\\"')) or _BEFORE.match(head):
+        return first
+    named = suffix in (".json", ".jsonl", ".ndjson") and any(re.search(r"[\[{]\s*\"", line) for line in lines)
+    if not (named or any(re.match(r"[\[{]+\s*\"\w+\"\s*:", line) for line in lines)):
+        return None
+    return None if any(_has_columns(head, separator) for separator in ",\t;") else first
+
+
+def _has_columns(head: str, separator: str) -> bool:
+    """Return whether a text is read as a table: with two columns or more, no line having more cells than the first."""
+    if head.startswith(("//", "/*")):
+        return False
+    try:
+        rows = [row for row in csv.reader(head.splitlines(keepends=True), delimiter=separator) if row]
+    except csv.Error:
+        return False
+    return len(rows) > 1 and len(rows[0]) > 1 and all(len(row) <= len(rows[0]) for row in rows)
 
 
 def extended(name: str, value: Any) -> Any:

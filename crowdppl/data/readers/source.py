@@ -8,6 +8,7 @@ import json
 import shutil
 import tempfile
 import weakref
+from collections import Counter
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -118,7 +119,7 @@ class SourceFile:
         if self.parquet:
             return "table"
         if self.head[:1] not in ("[", "{"):
-            before = before_json(self.head, self.suffix)
+            before = None if declared_separator(self.head) else before_json(self.head, self.suffix)
             if before is not None:
                 raise FileError(
                     f"{self.name} is not JSON: it begins with {before!r}; delete all that is not in the brackets of the data, or "
@@ -137,16 +138,17 @@ class SourceFile:
         Raises:
             FileError: if it is not JSON, or nested too deeply.
         """
+        decoder = json.JSONDecoder(object_pairs_hook=self._object)  # one for all lines, as making it takes long
         if self.kind != "lines":
-            return self._parsed(self.text, "")
+            return self._parsed(decoder, self.text, "")
         with within_memory(self.name):
             lines = [(n, line) for n, line in enumerate(self.text.split("\n"), 1) if line.strip()]
-            return [self._parsed(line, f", line {n}") for n, line in lines]
+            return [self._parsed(decoder, line, f", line {n}") for n, line in lines]
 
-    def _parsed(self, text: str, where: str) -> Any:
+    def _parsed(self, decoder: json.JSONDecoder, text: str, where: str) -> Any:
         try:
             with within_memory(self.name):
-                return json.loads(text, object_pairs_hook=self._object)
+                return decoder.decode(text)
         except RecursionError:
             raise FileError(
                 f"{self.name}{where}: the JSON is nested too deeply for an export of annotations; export it again"
@@ -166,8 +168,7 @@ class SourceFile:
             return extended(*pairs[0])
         document = dict(pairs)
         if len(document) < len(pairs):
-            names = [name for name, _ in pairs]
-            self.repeated_keys += [name for name in document if names.count(name) > 1]
+            self.repeated_keys += [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
         return document
 
     @property

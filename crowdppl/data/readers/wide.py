@@ -15,13 +15,15 @@ from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
 from crowdppl.data.readers.worker_columns import (
+    ITEM_NAMES,
     Cells,
     Layout,
     before_totals,
     labels_of,
     layout,
+    look_like_items,
+    names_workers,
     renamed_copies,
-    rows_are_workers,
     unsure,
 )
 from crowdppl.errors import DataError, FileError, listed
@@ -45,12 +47,8 @@ def wide(file: SourceFile, choices: Choices) -> Records:
         )
     workers = [str(table.columns[n]).strip() for n in parts.workers]
     first = str(table.columns[parts.item]).strip()
-    if choices.workers is None and rows_are_workers(first, workers):
-        raise DataError(
-            f"{file.name}: the column {first!r} names workers, so that the rows are workers and the columns items; transpose the "
-            f"table, or name the columns of workers with workers=[...] if they are"
-        )
     table, totals = _without_totals(table, parts.item, file.name)
+    doubts = [] if choices.workers is not None else _turned(first, workers, len(table), file.name)
     records = _melted(
         table.iloc[:, parts.item],
         workers,
@@ -60,7 +58,8 @@ def wide(file: SourceFile, choices: Choices) -> Records:
         choices,
     )
     _keep_others(records, table, parts, file.name)
-    records.notes += [*totals, *_doubts(records, workers, choices, file.name), *_first_row(table, parts, file.name)]
+    doubts += _doubts(records, first, workers, choices, file.name)
+    records.notes += [*totals, *doubts, *_first_row(table, parts, file.name)]
     return records
 
 
@@ -71,7 +70,7 @@ def _first_row(table: pd.DataFrame, parts: Layout, source: str) -> list[str]:
         return []
     cells = [labels_of(table.iloc[:, n]) for n in parts.workers]
     first = {cell.labels[cell.codes[0]] for cell in cells if cell.codes[0] >= 0}
-    others = {label for cell in cells for n, label in enumerate(cell.labels) if (cell.codes[1:] == n).any()}
+    others = {cell.labels[n] for cell in cells for n in np.unique(cell.codes[1:]).tolist() if n >= 0}
     if not first or first & others:
         return []
     return [
@@ -80,13 +79,33 @@ def _first_row(table: pd.DataFrame, parts: Layout, source: str) -> list[str]:
     ]
 
 
-def _doubts(records: Records, workers: list[str], choices: Choices, source: str) -> list[str]:
+def _turned(first: str, workers: list[str], rows: int, source: str) -> list[str]:
+    """Return a note where the first column may name workers.
+
+    Raises:
+        DataError: if it does and the other columns look like items.
+    """
+    if not names_workers(first, workers):
+        return []
+    if look_like_items(workers, rows):
+        raise DataError(
+            f"{source}: the rows are workers by the name of their column, {first!r}, and the columns look like items "
+            f"({listed(workers, 3)}); transpose the table, or name the columns of workers with workers=[...] if they are"
+        )
+    return [
+        f"{source}: the column {first!r} is read as that of items, and {_columns(workers)} read as workers; if the rows are "
+        f"workers, transpose the table"
+    ]
+
+
+def _doubts(records: Records, first: str, workers: list[str], choices: Choices, source: str) -> list[str]:
     """Return notes on columns that are read as workers and may be none."""
     if choices.workers is not None:
         return []
     notes = []
-    labels = set(records.frame["label"].astype(str))
-    if len(workers) > 1 and labels.issuperset(workers):
+    labels = set(map(str, records.frame["label"].unique()))
+    numbered = workers == [str(n) for n in range(1, len(workers) + 1)]
+    if len(workers) > 1 and labels.issuperset(workers) and not numbered and first.lower() not in ITEM_NAMES:
         notes.append(
             f"{source}: the names of the workers, {listed(workers, 3)}, are labels: the table probably has no header, and "
             f"its first row was read as one; add a line with names"

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.data.identifier_checks import written_number
 from crowdppl.data.missing_words import is_for_nothing
 from crowdppl.errors import DataError, listed
 
@@ -33,18 +34,32 @@ _ABOUT_ITEMS = re.compile(
     r"|uuid|guid|index|row|unnamed: ?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
     r"|batch(_?(id|number|no))?|round|iteration|page|line|position|order|priority|mean|average|avg|std|sd|variance|sum|total|count"
     r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?agree(s|d|ment)?|kappa|status|discussion"
-    r"|(num|n|pct|percent|prob|p|share|count)_[^\W\d]\w*|(notes?|comments?|remarks?)_\w+|%_?\w+|\w+_?%"
 )
+# Names of counts, shares and remarks, which may be those of people ("Count Basie"): the values decide.
+_PERHAPS = re.compile(r"(num|pct|percent|prob|share|count)_[^\W\d]\w*|(notes?|comments?|remarks?)_\w+|%_?\w+|\w+_?%")
+# What such a name does not have, and names of people may have.
+_OF_PEOPLE = re.compile(r"\. |[-@]")
 # Names of columns with answers of a model, or with what is known of an item, which are workers, too, in other tables.
 _UNSURE = re.compile(
-    r"(model|machine|auto(matic)?|ai|llm|gpt|bert|classifier|predicted|prediction|pred|baseline)(_?\w+)?|y_pred"
-    r"|\w+_(pred|prediction)|(is|has|was)_\w+"
+    r"(model|machine|auto(matic)?|ai|llm|gpt|bert|classifier|predicted|prediction|pred|baseline)([_\d]\w*)?|y_pred"
+    r"|\w+_(pred|prediction)"
 )
-# Names of the column of workers, in a table with a row for each worker.
-_WORKERS = re.compile(
-    r"(worker|annotator|rater|coder|labell?er|user|judge|participant|respondent|reviewer|assessor|evaluator|person|crowd_?worker)s?"
-    r"(_?(id|name|number|no|nr|code))?"
+# Names of people among them, and what is known of an item as programs and people write it ("is_test", "Is spam").
+_PEOPLE = re.compile(r"(Ai|Bert)\b|.*@")
+_IS = re.compile(r"(is|has|was|IS|HAS|WAS)[\s_.-]\w.*|(Is|Has|Was) [a-z].*", re.DOTALL)
+# Names of the column of workers, in a table with a row for each worker, and of the columns of items in it.
+_WORKER = (
+    "(worker|annotator|rater|coder|labell?er|user|judge|participant|respondent|reviewer|assessor|evaluator|person"
+    "|crowd_?worker)"
 )
+_WORKERS = re.compile(rf"{_WORKER}s?(_?(id|name|number|no|nr|code))?")
+_OF_WORKER = re.compile(rf"(^|_){_WORKER}")
+_ITEM = re.compile(
+    r"((q|question|item|task|image|img|picture|photo|video|clip|audio|text|doc|document|sentence|tweet|post|comment|statement"
+    r"|stimulus|trial|example|unit|case|sample)s?_?(id|no|nr|number)?_?)?\d[\d_]*[a-z]?|\w+_(jpe?g|png|gif|txt|wav|mp[34]|pdf)"
+)
+# A table with more than so many columns, and so many times as many as rows, has items in its columns.
+_MANY_COLUMNS, _TIMES_ROWS = 20, 3
 # Names of rows below the items of a spreadsheet.
 _TOTALS = re.compile(
     r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?"
@@ -140,21 +155,44 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
     others = [n for n in rest if n not in answers and _ABOUT_ITEMS.fullmatch(_plain(names[n]))]
     others += [n for n in _beside(names, rest) if n not in (*answers, *others)]
     workers = [n for n in rest if n not in (*answers, *others)]
+    cells = {n: labels_of(table.iloc[:, n]) for n in workers}
+    none = _without_labels(cells, [n for n in workers if _perhaps(names[n])])
+    others += none
+    workers = [n for n in workers if n not in none]
     if len(workers) < 2:  # a worker may have such a name where there are few columns
         workers += [n for n in answers if _plain(names[n]) == "expert"]
         answers = [n for n in answers if n not in workers]
-    apart = _apart({n: labels_of(table.iloc[:, n]) for n in workers})
+    apart = _apart({n: cells[n] if n in cells else labels_of(table.iloc[:, n]) for n in workers})
     return Layout(item, sorted(n for n in workers if n not in apart), answers, sorted([*others, *apart]))
 
 
 def _plain(name: str) -> str:
+    """Return a name in small letters with its signs, since they tell ``n*`` and ``score?`` from ``n`` and ``score``."""
+    return re.sub(r"[\s.-]+", "_", name.strip().lower())
+
+
+def _words(name: str) -> str:
+    """Return the words of a name without its signs: ``confidence_ann`` for ``Confidence (ann)``."""
     return re.sub(r"[^\w%]+", "_", name.strip().lower()).strip("_")
+
+
+def _perhaps(name: str) -> bool:
+    return _PERHAPS.fullmatch(_words(name)) is not None and _OF_PEOPLE.search(name.strip()) is None
 
 
 def unsure(names: Sequence[str]) -> list[str]:
     """Return the columns that by their names may be answers of a model or say something of the items; none if most may be."""
-    matching = [name for name in names if _UNSURE.fullmatch(_plain(name))]
+    matching = [name for name in names if _in_doubt(name)]
     return matching if 2 * len(matching) <= len(names) + 1 else []
+
+
+def _in_doubt(name: str) -> bool:
+    if _PEOPLE.match(name):
+        return False
+    words = _words(name)
+    # "score?" may be a name of a worker, and may be "score".
+    signs = len(words) > 1 and words != _plain(name) and (_LABELS.fullmatch(words) or _ABOUT_ITEMS.fullmatch(words))
+    return bool(signs or _perhaps(name) or _UNSURE.fullmatch(words) or _IS.fullmatch(name))
 
 
 def renamed_copies(names: Sequence[str]) -> list[str]:
@@ -162,20 +200,53 @@ def renamed_copies(names: Sequence[str]) -> list[str]:
     return [name for name in names if (m := re.fullmatch(r"(.+)\.[1-9]", name)) and m[1] in names]
 
 
-def rows_are_workers(name: str, others: Sequence[str]) -> bool:
-    """Return whether a table has a row for each worker and a column for each item, by the name of its first column."""
-    return _WORKERS.fullmatch(_plain(name)) is not None and not any(map(_WORKERS.match, map(_plain, others)))
+def names_workers(name: str, others: Sequence[str]) -> bool:
+    """Return whether the first column of a table names workers, by its name, and no other column does."""
+    return _WORKERS.fullmatch(_words(name)) is not None and not any(map(_OF_WORKER.search, map(_words, others)))
+
+
+def look_like_items(names: Sequence[str], rows: int) -> bool:
+    """Return whether columns are those of items: most are numbered or long texts, or they are many more than the rows."""
+    items = sum(_ITEM.fullmatch(_words(name)) is not None or name.count(" ") >= 4 or len(name) > 40 for name in names)
+    return 2 * items > len(names) or len(names) > max(_MANY_COLUMNS, _TIMES_ROWS * rows)
 
 
 def _beside(names: Sequence[str], rest: Sequence[int]) -> list[int]:
     """Return the columns with what workers entered beside their labels: ``ann_confidence`` beside ``ann`` or ``ann_label``."""
-    plain = {n: _plain(names[n]) for n in rest}
+    plain = {n: _words(names[n]) for n in rest}
     of_worker = {n: next((m[1] for form in _BESIDE if (m := form.fullmatch(name))), None) for n, name in plain.items()}
     if not any(of_worker.values()):
         return []
     labels = [name for n, name in plain.items() if of_worker[n] is None]
     workers = {*labels, *(m[1] for name in labels for form in _LABEL_OF if (m := form.fullmatch(name)))}
     return [n for n, worker in of_worker.items() if worker in workers]
+
+
+def _without_labels(columns: dict[int, Cells], perhaps: Sequence[int]) -> list[int]:
+    """Return the columns, of some in doubt, whose values are numbers that are no labels of others, or texts that none has.
+
+    At least two others must have labels in common, unless they have no number: otherwise the values say nothing.
+    """
+    if not perhaps:
+        return []
+    labels = {n: set(_folded(column)) for n, column in columns.items()}
+    others = [n for n in columns if n not in perhaps] or list(perhaps)
+    owners = Counter(label for n in others for label in labels[n])
+
+    def unshared(n: int) -> float:
+        return sum(owners[label] <= (n in others) for label in labels[n]) / max(len(labels[n]), 1)
+
+    related = {n for n in others if labels[n] and unshared(n) < 0.5}
+    words = {n for n in others if labels[n] and not any(map(written_number, labels[n]))}
+    filled = {n for n in others if labels[n]}
+    out = []
+    for n in perhaps:
+        numbers = all(map(written_number, labels[n]))
+        among_words = bool(filled - {n}) and filled - {n} <= words
+        judged = len(related - {n}) >= 2 and unshared(n) >= (0.5 if numbers else 1)
+        if not labels[n] or (numbers and among_words) or judged:
+            out.append(n)
+    return out
 
 
 def _apart(columns: dict[int, Cells]) -> set[int]:

@@ -47,6 +47,29 @@ def test_tables_may_contain_json(read):
     assert read('worker,task,label\nf(x),1,a\nu,1,"{""q"": ""b""}"\n', "x.csv").A == 2
 
 
+@pytest.mark.parametrize(("first", "separator"), [("", "\t"), ("", ";"), ("sep=;\n", ";")])
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.txt", "x.json"])
+def test_the_first_column_of_a_table_may_be_json(first, name, separator, read):
+    rows = (("task", "worker", "label"), ('{"q": "b"}', "u", "x"), ('{"q": "b"}', "v", "y"))
+    assert read(first + "".join(separator.join(row) + "\n" for row in rows), name).A == 2
+
+
+@pytest.mark.parametrize("header", ["rating([1-5])", "score = [0-1]"])
+@pytest.mark.parametrize("name", ["x.csv", "x.txt", "x.json"])
+def test_headers_that_resemble_calls_and_assignments(header, name, read):
+    assert read(f"{header},item,worker,label\n3,1,u,a\n2,1,v,b\n", name).A == 2
+
+
+def test_a_table_named_json_with_json_cells(read):
+    assert read('task,worker,label,more\n1,u,x,"{""q"": 1, ""r"": 2}"\n1,v,y\n').A == 2
+
+
+@pytest.mark.parametrize("opening", ["callback([\n", "var rows = [\n"])
+def test_calls_over_several_lines(opening, read):
+    with pytest.raises(CrowdpplError, match="is not JSON: it begins with"):
+        read(opening + ",\n".join(map(json.dumps, ROWS)) + "\n]", "x.js.txt")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -74,6 +74,104 @@ def test_labelling_functions_may_have_names_of_any_kind(notes):
     assert "by 3 workers" in notes(text, "wide")
 
 
+def wide_text(header, labels=("pos", "neg")):
+    """Eight items; the labels of all workers are the same."""
+    count = header.count(",")
+    return f"{header}\n" + "".join(f"{n}{count * f',{labels[n % len(labels)]}'}\n" for n in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *(
+            "tweet,P. Smith,N. Jones,A. Lee,K. Wu",
+            "id,p.smith@x.com,n.jones@x.com",
+            "id,P_AB,N_Kim,Bo",
+            "id,N. Kim,N. Lee",
+        ),
+        *("id,P-A,P-B,P-C", "id,n.jones,p.smith", "id,Anna*,Bo*,n*", "id,Note Berg,Count Basie"),
+        *(
+            "user,a_rater,b_rater",
+            "id,Ailsa,Aidan,Bo,Cy",
+            "id,Bertha,Automne,Preda,Bo,Cy",
+            "id,Is. Kaplan,Has_an,Bo,Cy",
+        ),
+        *("id,Bert,Ai,Bo,Cy", "id,ai@x.com,bo@x.com"),
+    ],
+)
+def test_names_of_people_are_read_without_a_doubt(header, notes):
+    said = notes(wide_text(header), "wide")
+    assert f"by {header.count(',')} workers" in said
+    assert "read as workers" not in said
+    assert "not taken" not in said
+
+
+@pytest.mark.parametrize(
+    ("header", "doubt"),
+    [
+        ("id,Anna,Bo,Note Berg", "'Note Berg' is read as workers"),
+        ("id,Anna,Bo,Count Basie", "'Count Basie' is read as workers"),
+        ("id,Anna %,Bo", "'Anna %' is read as workers"),
+        ("id,Anna,Bo,score?", "'score?' is read as workers"),
+        ("id,(score),Anna,Bo", "'(score)' is read as workers"),
+        ("id,Anna,Bo,gpt4,model_1", "'gpt4', 'model_1' are read as workers"),
+        ("id,Anna,Bo,Is spam", "'Is spam' is read as workers"),
+        ("user,Anna,Bo,Cy", "'user' is read as that of items"),
+        ("participant,R1,R2,R3", "'participant' is read as that of items"),
+        ("person,dr_smith,dr_wu", "'person' is read as that of items"),
+        ("user,Dr. A,Dr. B", "'user' is read as that of items"),
+    ],
+)
+def test_names_in_doubt_are_those_of_workers(header, doubt, notes):
+    said = notes(wide_text(header), "wide")
+    assert f"by {header.count(',')} workers" in said
+    assert doubt in said
+
+
+@pytest.mark.parametrize(
+    ("column", "workers"),
+    [
+        (["num_votes", 2, 2, 3, 2], 2),  # a number where labels are words
+        (["prob_pos", 0.5, 1, 0, 0.9], 2),
+        (["notes_all", "see p. 3", "", "odd", ""], 2),
+        (["comments_all", "", "", "", ""], 2),
+        (["Note Berg", "pos", "other", "neg", ""], 3),  # some labels are those of others
+    ],
+)
+def test_values_decide_where_names_do_not(column, workers, notes):
+    columns = zip(["id,ann,bob", "1,pos,neg", "2,pos,pos", "3,neg,neg", "4,neg,pos"], column, strict=True)
+    assert f"by {workers} workers" in notes("".join(f"{start},{cell}\n" for start, cell in columns), "wide")
+
+
+def test_a_rater_with_a_number_of_its_own_is_kept(notes):
+    text = "id,Anna,Bo,Count Basie\n1,1,2,1\n2,2,2,3\n3,3,4,5\n4,4,3,4\n"
+    assert "by 3 workers" in notes(text, "wide")
+    assert "by 2 workers" in notes(
+        text.replace("Count Basie", "count_x").replace(",5\n", ",17\n").replace(",4\n", ",9\n"), "wide"
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "labels", "noted"),
+    [
+        ("x,1,2,3", "123", False),  # workers by number
+        ("x,2,3,1", "123", True),
+        ("task,a,b", "ab", False),  # "task" is in a header only
+        ("7,a,b", "ab", True),
+    ],
+)
+def test_a_missing_header(header, labels, noted, notes):
+    assert ("probably has no header" in notes(wide_text(header, labels), "wide")) == noted
+
+
+@pytest.mark.parametrize(
+    "others", ["1,2,3", "img_1.jpg,img_2.jpg", "q1,q2,expert", ",".join(f"x{n}y" for n in range(25))]
+)
+def test_rows_are_workers_where_columns_look_like_items(others, notes):
+    with pytest.raises(CrowdpplError, match="columns look like items"):
+        notes(wide_text(f"participant,{others}"), "wide")
+
+
 @pytest.mark.parametrize(
     ("text", "format", "part"),
     [

@@ -359,10 +359,10 @@ def test_files_larger_than_memory_are_refused_before_they_are_read(put, name, mo
 def test_exhausted_memory_is_one_line(put, monkeypatch):
     path = put("x.json", [{"a": 1}])
 
-    def exhausted(text, **options):
+    def exhausted(decoder, text):
         raise MemoryError
 
-    monkeypatch.setattr("crowdppl.data.readers.source.json.loads", exhausted)
+    monkeypatch.setattr("crowdppl.data.readers.source.json.JSONDecoder.decode", exhausted)
     assert "needs more memory than this process may use" in refusal(path)
 
 
