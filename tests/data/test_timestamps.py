@@ -13,7 +13,8 @@ from crowdppl.data.timestamps import durations, since_1970, times
 
 def days(*texts, **options):
     seconds, notes = times(pd.Series(list(texts), dtype=object), "x", **options)
-    return pd.to_datetime(pd.Series(seconds), unit="s").dt.strftime("%m-%d %H:%M").tolist(), notes
+    # Years beyond those of nanoseconds, too.
+    return [f"{np.datetime64(int(one), 's').item():%m-%d %H:%M}" for one in seconds], notes
 
 
 def test_european_dates_of_a_frame():

@@ -118,6 +118,8 @@ class SourceFile:
         """
         if self.parquet:
             return "table"
+        if {"\0"} in (set(self.head[1:41:2]), set(self.head[:40:2])):  # one of the two bytes of each Latin character
+            raise FileError(f"{self.name} is text in UTF-16 without a byte-order mark; save it as UTF-8")
         if self.head[:1] not in ("[", "{"):
             before = None if declared_separator(self.head) else before_json(self.head, self.suffix)
             if before is not None:
