@@ -156,6 +156,6 @@ def __dir__() -> list[str]:
 
 
 # These packages have no names of their own, only modules.
-for _name in ("data", "data.readers", "inference", "kernels", "model", "posterior"):
+for _name in ("data", "data.readers", "inference", "inference.scale", "kernels", "model", "posterior"):
     _package = importlib.import_module(f"crowdppl.{_name}")
     vars(_package)["__getattr__"] = partial(_module, _package.__name__)

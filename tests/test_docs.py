@@ -125,7 +125,7 @@ PUBLIC = (
     "crowdppl.data.experiments",
     "crowdppl.data.synthetic",
     "crowdppl.export",
-    "crowdppl.inference.scale",
+    "crowdppl.inference.scale.result",
     "crowdppl.inference.scale.sharded",
     "crowdppl.model.blocks",
     "crowdppl.judges",

@@ -3,7 +3,3 @@
 What both have in common stands here: ``parquet`` reads columns of a data set, ``consensus`` writes true labels as they come, and
 ``result`` is what a fit returns that holds neither annotations nor true labels.
 """
-
-from crowdppl.inference.scale.result import LargeResult
-
-__all__ = ["LargeResult"]
