@@ -12,6 +12,8 @@ import pandas as pd
 from crowdppl.model.base import Parameters
 from crowdppl.posterior.workers import interval
 
+__all__ = ["LargeResult"]
+
 Array = npt.NDArray[Any]
 
 
