@@ -29,29 +29,8 @@ _FALSE = "no n false f 0 nein non off negative neg"
 _CODE = 2
 # Abbreviations are no longer, and no words of their own, as these are.
 _ABBREVIATION = 3
-_SHORT_WORDS = frozenset(
-    (
-        *(
-            "man",
-            "pro",
-            "con",
-            "car",
-            "cat",
-            "art",
-            "bus",
-            "arm",
-            "sun",
-            "sea",
-            "ham",
-            "pen",
-            "add",
-            "all",
-            "any",
-            "air",
-        ),
-        *("age", "act", "for", "not", "per", "who", "one", "two"),
-    )
-)
+_SHORT = "man pro con car cat art bus arm sun sea ham pen add all any air age act for not per who one two"
+_SHORT_WORDS = frozenset(_SHORT.split())
 _TRUTH = {word: value for value, words in enumerate((_FALSE, _TRUE)) for word in words.split()}
 # A label and a number between 0 and 1, or a percentage: probably a confidence.
 _WITH_NUMBER = re.compile(

@@ -147,11 +147,12 @@ def why_unread(data: Annotations, scores: ClassScores | None) -> str | None:
 
 
 class Choice(NamedTuple):
-    """The model of a fit that names none.
+    """The model of a fit.
 
     Attributes:
         model: the model.
-        note: why, where it is not the usual one, or where labels look like grades; otherwise ``None``.
+        note: why it was chosen where it is not the usual one, that labels look like grades, or what features of tokens say;
+            ``None`` for nothing.
         scores: what features of items say of their classes, where the choice depends on it.
         drops_features: whether the model is fitted without them.
     """

@@ -13,7 +13,6 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.inference.catalogue import model_name
 from crowdppl.inference.work import Fitted, Work
 from crowdppl.model.base import AnnotationModel
-from crowdppl.model.program import reads_features
 
 PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
 
@@ -65,7 +64,7 @@ def record(work: Work, fit: Fitted, engine: str, options: Mapping[str, Any], sec
         "backend": fit.draws.backend,
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": _counts(data, work.aside),
-        "reads": reads_features(model, data),
+        "reads": fit.reads,
         "feature_names": {"features": data.feature_names, "worker_features": data.worker_feature_names},
         "covariates": {
             "names": data.covariate_names,

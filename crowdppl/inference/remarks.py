@@ -22,7 +22,6 @@ from crowdppl.inference.coverage import cited
 from crowdppl.inference.record import hyperparameters
 from crowdppl.inference.work import REVIEWED, Fitted, Work
 from crowdppl.model.base import AnnotationModel, provides
-from crowdppl.model.program import reads_features
 
 # With fewer draws the ends of an 89% interval are the smallest and the largest draw.
 FEW_DRAWS = 19
@@ -49,10 +48,9 @@ def warnings_of(work: Work, fit: Fitted, options: Mapping[str, Any]) -> list[str
     if data.kind != "ordinal":  # of grades the most frequent one is no vote
         warnings += lost_classes(data, probability)
         warnings += unused_classes(data, probability) + far_from_votes(data, probability)
-    reads = reads_features(work.model, data)
     # Where the default leaves features unread, its note says so.
     weighed = {"features": True} if work.default and why_unread(data, work.scores) is not None else {}
-    return warnings + _unread(work.model, reads | weighed, data)
+    return warnings + _unread(work.model, fit.reads | weighed, data)
 
 
 def notes_of(work: Work, data: Annotations, troubles: Sequence[str]) -> list[str]:

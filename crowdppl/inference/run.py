@@ -37,6 +37,7 @@ from crowdppl.inference.work import Fitted, Work
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind
+from crowdppl.model.program import reads_features
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.posterior.posterior import Posterior
 
@@ -95,6 +96,7 @@ def fitted(
     if draws.kind == "posterior":
         assert fit.evaluated is not None
         draws.facts |= convergence(data, fit.evaluated, draws.diagnosis)
+    fit.reads = reads_features(work.model, data)
     draws.warnings = warnings_of(work, fit, options)
     attrs = attributes(
         fit,

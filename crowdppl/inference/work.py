@@ -66,6 +66,7 @@ class Fitted:
         independence: the model of independent errors that the result is a mixture with, if any.
         parts: variables of the groups ``spans`` and ``sets``; ``None`` where there are none.
         weights: of networks and of a classifier of features, by name.
+        reads: whether the model reads features of items and workers, covariates and criteria, of those that the data have.
     """
 
     data: Annotations
@@ -79,6 +80,7 @@ class Fitted:
     independence: Independence | None = None
     parts: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
     weights: dict[str, Tensor] = field(default_factory=dict)
+    reads: dict[str, bool] = field(default_factory=dict)
 
     @property
     def reported_effect(self) -> DesignEffect | None:
