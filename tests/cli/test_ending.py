@@ -23,7 +23,8 @@ CASES = """
     import json, os, signal, sys, time, traceback
     from pathlib import Path
     import crowdppl.inference.scale.streaming as streaming
-    from crowdppl.cli import display, main
+    from crowdppl.cli import main
+    from crowdppl.cli.display import computation, truth, workers
     from crowdppl.cli.commands import fitting, listings
     from crowdppl.export import results
 

@@ -8,8 +8,10 @@ import pytest
 from commands import run
 
 import crowdppl.judges
-from crowdppl.cli import display_judges, options
+from crowdppl.cli import options
 from crowdppl.cli.application import console
+from crowdppl.cli.display.judge_tables import bar
+from crowdppl.cli.display.panel import show_judges
 from crowdppl.export import judges as folder
 from crowdppl.judges.readers.formats import NAMES
 
@@ -231,7 +233,7 @@ def test_numbers_are_complete_in_every_width(width, files, monkeypatch, capsys):
     verdicts = crowdppl.judges.read(files / "verdicts.csv")
     result = crowdppl.judges.fit(verdicts, pd.read_csv(files / "human.csv"), num_samples=50)
     with console.capture() as printed:
-        display_judges.show_judges(result, result.judges(), result.panel().adds)
+        show_judges(result, result.judges(), result.panel().adds)
     lines = [line for line in printed.get().splitlines() if re.match(r" +[abc]…?-?\d? ", line)]
     assert len(lines) == 6
     for line in lines:
@@ -240,9 +242,9 @@ def test_numbers_are_complete_in_every_width(width, files, monkeypatch, capsys):
 
 
 def test_intervals_as_text():
-    assert display_judges.bar(0.5, 0.25, 0.0, 1.0, 8) == "──●─○───"
-    assert display_judges.bar(float("nan"), 1.0, 0.9, 1.0, 4) == "···●"
-    assert display_judges.bar(0.0, 0.0, 0.0, 0.0, 4) == "●···"
+    assert bar(0.5, 0.25, 0.0, 1.0, 8) == "──●─○───"
+    assert bar(float("nan"), 1.0, 0.9, 1.0, 4) == "···●"
+    assert bar(0.0, 0.0, 0.0, 0.0, 4) == "●···"
 
 
 def test_help_names_every_format():

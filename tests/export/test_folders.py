@@ -305,7 +305,7 @@ def test_control_c_reports_what_is_on_disk(tmp_path, labels, monkeypatch):
     assert run("export", out, "--what", "workers").exit_code == 0
     shutil.rmtree(out)
     with monkeypatch.context() as during:
-        during.setattr("crowdppl.cli.display.show_truth", pressed)
+        during.setattr("crowdppl.cli.display.truth.show_truth", pressed)
         stopped = run("fit", labels, "--out", out, *FIT)
     assert f"stopped: the results are in {out}" in stopped.stderr
     with monkeypatch.context() as during:

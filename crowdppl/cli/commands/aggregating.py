@@ -38,7 +38,9 @@ def aggregate_command(
 ) -> None:
     """Aggregate labels by votes, without a model: a quick answer, and what to compare a model with."""
     from crowdppl import aggregate, export
-    from crowdppl.cli import display, inputs
+    from crowdppl.cli import inputs
+    from crowdppl.cli.display.shared import show_notes
+    from crowdppl.cli.display.truth import show_labels
 
     if method not in METHODS:
         raise OptionError(f"--method {method!r}{suggestion(method, METHODS)}; use {', '.join(METHODS)}")
@@ -57,9 +59,9 @@ def aggregate_command(
     table = result.truth()
     export.write(table, out, raw=raw)
     set_state(f"the labels are in {out}")
-    display.show_labels(table, result.method)
+    show_labels(table, result.method)
     if truth is not None:
         accuracy, items = result.accuracy(truth)
         console.print(f"Accuracy: {accuracy:.1%} of {items:,} items of known truth; tied classes count in part.")
-    display.show_notes(list(dict.fromkeys([*data.notes, *notes])))
+    show_notes(list(dict.fromkeys([*data.notes, *notes])))
     console.print(f"Wrote {escape(str(out))} with {len(table):,} rows.")

@@ -41,7 +41,9 @@ def agreement_command(
 ) -> None:
     """How far do workers agree? Alpha, kappas and correlations of all workers and of each pair; the F measure of spans."""
     from crowdppl import export, metrics
-    from crowdppl.cli import display, display_agreement, inputs
+    from crowdppl.cli import inputs
+    from crowdppl.cli.display import agreement as display_agreement
+    from crowdppl.cli.display.shared import show_notes
     from crowdppl.data.identifier_checks import numbers
     from crowdppl.data.numeric import NumericAnnotations
     from crowdppl.data.sequences import Tags
@@ -70,7 +72,7 @@ def agreement_command(
     name = escape(file.name)
     err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
     display_agreement.show(tables, pairs, weights, default_level(level), spans)
-    display.show_notes(list(dict.fromkeys([*data.notes, *notes])))
+    show_notes(list(dict.fromkeys([*data.notes, *notes])))
     if out is not None:
         rows = display_agreement.rows(tables, pairs, spans)
         export.write(rows, out, raw=raw)

@@ -16,7 +16,7 @@ from crowdppl.errors import OptionError, silent
 from crowdppl.inference.catalogue import GRADES, MODELS
 
 if TYPE_CHECKING:
-    from crowdppl.cli import display
+    from crowdppl.cli.display.comparison import Comparison
 
 
 @command
@@ -35,7 +35,9 @@ def calibrate(
 ) -> None:
     """How well calibrated are the intervals on my crowd? Fit without the known true labels, then compare with them."""
     from crowdppl import criticism
-    from crowdppl.cli import display, inputs
+    from crowdppl.cli import inputs
+    from crowdppl.cli.display.comparison import show_calibration, show_form
+    from crowdppl.cli.display.shared import show_notes
     from crowdppl.data.numeric import NumericAnnotations
     from crowdppl.inference.fit import fit
     from crowdppl.posterior.workers import default_level
@@ -43,7 +45,7 @@ def calibrate(
     use_threads(threads)
     probability = default_level(level)
     model = inputs.chosen_model(choice)
-    fits: dict[str, display.Comparison] = {}
+    fits: dict[str, Comparison] = {}
     notes: list[str] = []
     models: dict[str, None] = {}
     options: dict[str, Any] = {"method": choice.method, "seed": choice.seed, "progress": err.is_terminal}
@@ -71,7 +73,7 @@ def calibrate(
             notes += caught
     calibration, coverage = fits["correlated"]
     title = f"{' and '.join(models)} on {calibration.items:,} items of known truth"
-    display.show_calibration(title, fits, probability)
+    show_calibration(title, fits, probability)
     console.print(
         f"{len(coverage.workers):,} workers have at least {minimum} annotations of items of known truth.", style="dim"
     )
@@ -80,7 +82,7 @@ def calibrate(
         f"Given these true labels, annotations of one item are correlated by rho between {calibration.rho_low:.2g} and "
         f"{calibration.rho_high:.2g} ({probability:.0%}) on average of the crowd; logit rho: mean {mean:.2f}, sd {spread:.2f}."
     )
-    display.show_form(fits)
+    show_form(fits)
     by_labels, by_workers = criticism.better_form(fits["published"], fits["correlated"])
     advised = (
         {by_labels: "", by_workers: ""}
@@ -99,7 +101,7 @@ def calibrate(
         if "correlated" in advised
         else "Other annotations by this crowd, without true labels: add --independent as well."
     )
-    display.show_notes(list(dict.fromkeys(notes)))
+    show_notes(list(dict.fromkeys(notes)))
 
 
 @command
@@ -129,7 +131,9 @@ def compare(
 ) -> None:
     """Where do several models differ on my labels? Or, given two folders of results: who and which labels changed?"""
     from crowdppl import criticism
-    from crowdppl.cli import display, display_numbers, inputs
+    from crowdppl.cli import inputs
+    from crowdppl.cli.display import numbers as display_numbers
+    from crowdppl.cli.display.comparison import show_comparison
 
     use_threads(threads)
     if later is not None or (file / "posterior.nc").exists():
@@ -142,7 +146,7 @@ def compare(
     if isinstance(result, criticism.NumericComparison):
         display_numbers.show_comparison(result)
         return
-    display.show_comparison(result, data.N)
+    show_comparison(result, data.N)
 
 
 def _changes(context: typer.Context, earlier: Path, later: Path | None, level: float | None) -> None:
@@ -152,7 +156,9 @@ def _changes(context: typer.Context, earlier: Path, later: Path | None, level: f
         OptionError: without the later one, or with options on the fits of models.
     """
     from crowdppl import criticism
-    from crowdppl.cli import display, display_changes, display_numbers
+    from crowdppl.cli.display import changes as display_changes
+    from crowdppl.cli.display import numbers as display_numbers
+    from crowdppl.cli.display.shared import show_alert
     from crowdppl.export import results
 
     if later is None:
@@ -163,7 +169,7 @@ def _changes(context: typer.Context, earlier: Path, later: Path | None, level: f
         raise OptionError(f"{options}: two results are compared as they are; without options on how to fit models")
     posteriors = [results.opened(folder)[0] for folder in (earlier, later)]
     for posterior in posteriors:
-        display.show_alert(posterior)
+        show_alert(posterior)
     result = criticism.changes(*posteriors, level=level)
     if isinstance(result, criticism.NumericChanges):
         display_numbers.show_changes(result)
@@ -187,14 +193,17 @@ def check(
 ) -> None:
     """Would the fitted model give labels like these? And can the numbers be relied on?"""
     from crowdppl import criticism
-    from crowdppl.cli import display, display_numbers
+    from crowdppl.cli.display import numbers as display_numbers
+    from crowdppl.cli.display.comparison import show_check
+    from crowdppl.cli.display.grades import show_rater_fit
+    from crowdppl.cli.display.shared import show_alert
     from crowdppl.export import results
     from crowdppl.posterior.workers import default_level
 
     use_threads(threads)
     posterior, _ = results.opened(folder)
     result = criticism.check(posterior, draws=draws, level=level)
-    display.show_alert(posterior)
+    show_alert(posterior)
     if isinstance(result, criticism.NumericCheck):
         display_numbers.show_check(result, default_level(level))
         return
@@ -202,5 +211,5 @@ def check(
         console.print(escape(in_command(sentence)))
     for sentence in result.sentences:
         console.print(f"[yellow]![/yellow] {escape(sentence)}")
-    display.show_check(result, default_level(level))
-    display.show_rater_fit(posterior, default_level(level))
+    show_check(result, default_level(level))
+    show_rater_fit(posterior, default_level(level))

@@ -238,7 +238,11 @@ def _finish(
 ) -> _Finished:
     """Write a result to its folder and show it."""
     from crowdppl import report
-    from crowdppl.cli import display
+    from crowdppl.cli.display.computation import show_actions, show_computation
+    from crowdppl.cli.display.grades import show_criteria
+    from crowdppl.cli.display.shared import show_alert
+    from crowdppl.cli.display.truth import show_truth
+    from crowdppl.cli.display.workers import show_effects, show_workers
     from crowdppl.export import results
     from crowdppl.posterior.workers import default_level
 
@@ -248,14 +252,14 @@ def _finish(
     then = partial(set_state, f"the results are in {folder}")
     written = results.write(posterior, folder, level=level, run=run, raw=raw, keep=keep, then=then)
     actions = report.actions(posterior, cost=cost, worker_table=written.workers)
-    display.show_alert(posterior)
-    display.show_actions(actions, posterior)
+    show_alert(posterior)
+    show_actions(actions, posterior)
     if not posterior.labels_unclear:
-        display.show_truth(posterior, default_level(level))
-        display.show_workers(written.workers, default_level(level))
-        display.show_effects(posterior, default_level(level))
-        display.show_criteria(posterior, default_level(level))
-    display.show_computation(posterior, verbose=verbose)
+        show_truth(posterior, default_level(level))
+        show_workers(written.workers, default_level(level))
+        show_effects(posterior, default_level(level))
+        show_criteria(posterior, default_level(level))
+    show_computation(posterior, verbose=verbose)
     names = ", ".join(path.name for path in written.files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")
     return _Finished(written.run, written.workers, actions)
@@ -264,7 +268,7 @@ def _finish(
 def _report(posterior: Posterior, output: Output, options: ReportOptions, finished: _Finished) -> None:
     """Write the report of a result that has just been written and shown."""
     from crowdppl import report
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import show_report
 
     folder, path = output.out, output.out / "report.html"
     set_state(f"the results are in {folder}, but no report was written; for one: crowdppl report {folder}")
@@ -279,7 +283,7 @@ def _report(posterior: Posterior, output: Output, options: ReportOptions, finish
         actions=finished.actions,
     )
     set_state(f"the report is in {path}")
-    display.show_report(path)
+    show_report(path)
 
 
 @command

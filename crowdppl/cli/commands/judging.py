@@ -87,7 +87,10 @@ def judges_command(
     arguments.whole(1)("next", next_)
     if width is not None:
         arguments.positive("width", width)
-    from crowdppl.cli import display, display_judges, inputs
+    from crowdppl.cli import inputs
+    from crowdppl.cli.display import judges as display_judges
+    from crowdppl.cli.display.panel import panels_in_words
+    from crowdppl.cli.display.shared import show_notes
     from crowdppl.export import judges as folder
     from crowdppl.export import results
     from crowdppl.judges import several_answers, system_table
@@ -131,9 +134,9 @@ def judges_command(
                 more["systems_population.csv"] = one.systems("population")
             if width is not None:
                 more["labels_needed.csv"] = one.labels_needed(width)
-                more["smaller_panels.csv"] = display_judges.panels_in_words(smaller_panels(one, width))
+                more["smaller_panels.csv"] = panels_in_words(smaller_panels(one, width))
             computed.append(display_judges.show(one, more, width) | more)
-    display.show_notes(list(dict.fromkeys([*(note for one in parts.values() for note in one.notes), *notes])))
+    show_notes(list(dict.fromkeys([*(note for one in parts.values() for note in one.notes), *notes])))
     if out is None:
         console.print("Add --out FOLDER to write the tables and a report.", style="dim")
     else:
@@ -210,7 +213,7 @@ def _write(
 ) -> None:
     """Write tables and report."""
     from crowdppl import report
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import show_report
     from crowdppl.export import judges as folder
 
     page = partial(
@@ -225,4 +228,4 @@ def _write(
     )
     written = folder.write(out, contents, page, run, raw=raw, then=partial(set_state, f"the results are in {out}"))
     console.print(f"Wrote {', '.join(path.name for path in written[:-1])} in [bold]{escape(str(out))}[/bold].")
-    display.show_report(written[-1])
+    show_report(written[-1])

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @command
 def formats_command() -> None:
     """List the file formats that are read."""
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import grid
     from crowdppl.data.readers import formats
 
-    table = display.grid("Formats")
+    table = grid("Formats")
     table.add_column("--format", no_wrap=True)
     table.add_column("what it is")
     table.add_column("detected")
@@ -101,7 +101,7 @@ def models_command(
 
 def _explain(name: str) -> None:
     """Print one model: what it assumes, its source, its engines, and each hyperparameter with its default and meaning."""
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import grid
     from crowdppl.cli.inputs import numeric_fields
     from crowdppl.inference.catalogue import named_model
     from crowdppl.inference.options import OPTIONS
@@ -125,7 +125,7 @@ def _explain(name: str) -> None:
     if not fields:
         console.print("No hyperparameter that --prior sets.")
         return
-    table = display.grid("Hyperparameters")
+    table = grid("Hyperparameters")
     for column in ("--prior", "default", "meaning"):
         table.add_column(column, no_wrap=column != "meaning")
     for field in fields:

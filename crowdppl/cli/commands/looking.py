@@ -51,7 +51,7 @@ def look_command(
 
 
 def _show(seen: Any) -> None:
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import grid, show_notes
     from crowdppl.data.look import guessed
     from crowdppl.data.numeric import NumericAnnotations
 
@@ -77,7 +77,7 @@ def _show(seen: Any) -> None:
         console.print("Labels: " + ", ".join(f"{escape(str(data.labels[k]))} {int(sizes[k]):,}" for k in order) + more)
         if guessed(seen):
             console.print(f"Columns {escape(guessed(seen))}")
-    table = display.grid("Columns")
+    table = grid("Columns")
     for column in ("column", "part", "values"):
         table.add_column(column, overflow="fold")
     for column in ("different", "blank"):
@@ -86,7 +86,7 @@ def _show(seen: Any) -> None:
         texts = [escape(str(row[name])) for name in ("column", "part", "values")]
         table.add_row(*texts, f"{row['different']:,}", f"{row['blank']:,}")
     console.print(table)
-    display.show_notes(seen.odd)
+    show_notes(seen.odd)
 
 
 def _judged(file: Path) -> dict[Any, Any] | None:
@@ -108,11 +108,11 @@ def _judged(file: Path) -> dict[Any, Any] | None:
 
 
 def _show_verdicts(verdicts: Any) -> None:
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import show_notes
 
     systems = f" of {len(verdicts.systems):,} systems" if len(verdicts.systems) else ""
     console.print(
         f"Verdicts: {len(verdicts):,} by {len(verdicts.judges):,} judges on {len(verdicts.items):,} items{systems}; classes "
         f"{escape(', '.join(map(str, verdicts.labels.tolist()[:SHOWN])))}"
     )
-    display.show_notes(list(verdicts.notes))
+    show_notes(list(verdicts.notes))

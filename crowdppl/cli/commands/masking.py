@@ -31,7 +31,7 @@ def masks_command(
 ) -> None:
     """Find the consensus of several segmentations of one image, and each rater's sensitivity and specificity (STAPLE)."""
     from crowdppl import export
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import grid, show_notes
     from crowdppl.data import masks as masked
     from crowdppl.export import results
     from crowdppl.export.folders import replaced
@@ -62,7 +62,7 @@ def masks_command(
         for k, name in enumerate(names[1:-1], 1):
             masks.save(masks.image(probability[:, k].astype("float32")), staging / name)
         export.write(table, staging / "raters.csv", raw=raw)
-    shown = display.grid("Raters")
+    shown = grid("Raters")
     columns = ["worker", *(["class"] if len(classes) > 2 else []), "elements", "sensitivity", "specificity", "dice"]
     for column in columns:
         shown.add_column(column, justify="left" if column == "worker" else "right")
@@ -74,5 +74,5 @@ def masks_command(
         "dice: overlap with the consensus. No intervals: neighbouring elements are not independent, and any would be too narrow.",
         style="dim",
     )
-    display.show_notes(list(data.notes))
+    show_notes(list(data.notes))
     console.print(f"Wrote {', '.join(names)} in {escape(str(out))}.")

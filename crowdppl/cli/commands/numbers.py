@@ -29,7 +29,7 @@ def finish(
 ) -> dict[str, Any]:
     """Write a result to its folder and show it; return the content of ``run.json``."""
     from crowdppl import report
-    from crowdppl.cli import display_numbers
+    from crowdppl.cli.display import numbers as display_numbers
     from crowdppl.export import results
     from crowdppl.posterior.measures import default_level
 
@@ -83,8 +83,8 @@ def report(
 ) -> None:
     """Write the report of a result."""
     from crowdppl import report as reports
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import show_report
 
     reports.write_numbers(posterior, path, run, level=level, title=title)
     set_state(f"the report is in {path}")
-    display.show_report(path)
+    show_report(path)

@@ -35,8 +35,9 @@ def report_command(
 ) -> None:
     """Write one HTML file for people to read: what to do, workers, who confuses what, items to send out again, checks."""
     from crowdppl import report
-    from crowdppl.cli import display
     from crowdppl.cli.commands import numbers
+    from crowdppl.cli.display.computation import show_actions
+    from crowdppl.cli.display.shared import show_alert, show_report
     from crowdppl.export import results
     from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.workers import default_level
@@ -69,9 +70,9 @@ def report_command(
         **texts,
     )
     set_state(f"the report is in {path}")
-    display.show_alert(posterior)
-    display.show_actions(actions, posterior)
-    display.show_report(path)
+    show_alert(posterior)
+    show_actions(actions, posterior)
+    show_report(path)
 
 
 @command
@@ -96,7 +97,8 @@ def next_command(
 ) -> None:
     """Choose what to have labelled next, and write it as a batch."""
     from crowdppl import acquisition, export
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import show_alert
+    from crowdppl.cli.display.truth import show_batch
     from crowdppl.export import results
 
     posterior, _ = results.opened(folder)
@@ -110,8 +112,8 @@ def next_command(
         raise OptionError(f"{path.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
     export.write(batch, path, raw=raw)
     set_state(f"the batch is in {path}")
-    display.show_alert(posterior)
-    display.show_batch(batch, "true labels" if known else "annotations")
+    show_alert(posterior)
+    show_batch(batch, "true labels" if known else "annotations")
     console.print(f"Wrote {escape(str(path))} with {len(batch):,} rows.")
 
 
@@ -164,7 +166,7 @@ def export_command(
 ) -> None:
     """Write consensus labels, soft labels, training weights or workers for other programs."""
     from crowdppl import export
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import show_alert
     from crowdppl.export import results
 
     if question is not None and what != "predictions":
@@ -183,5 +185,5 @@ def export_command(
     else:
         path = export.to_file(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
     set_state(f"the file is {path}")
-    display.show_alert(posterior)
+    show_alert(posterior)
     console.print(f"Wrote {escape(str(path))}.")

@@ -41,7 +41,8 @@ def perspectives_command(
 ) -> None:
     """Do groups of raters see the same items differently? Held-out labels by one truth, one place, and a place for each group."""
     from crowdppl import criticism, export
-    from crowdppl.cli import display, inputs
+    from crowdppl.cli import inputs
+    from crowdppl.cli.display.shared import show_notes
     from crowdppl.data.numeric import NumericAnnotations
 
     if out is not None and out.suffix not in export.SUFFIXES:
@@ -56,7 +57,7 @@ def perspectives_command(
         result = criticism.perspectives(data, groups, splits=splits, level=level, seed=seed)
     err.print(f"[bold]{escape(file.name)}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
     _show(result, data.item_column)
-    display.show_notes(list(dict.fromkeys([*data.notes, *notes])))
+    show_notes(list(dict.fromkeys([*data.notes, *notes])))
     if out is not None:
         export.write(result.grades, out, raw=raw)
         set_state(f"what each group says is in {out}")
@@ -85,9 +86,9 @@ def _of_column(file: Path, how_read: Reading, columns: Columns, name: str) -> pd
 
 def _show(result: Perspectives, item: str) -> None:
     """Print the accounts with their gains, the groups, and the items of which they say the most different things."""
-    from crowdppl.cli import display
+    from crowdppl.cli.display.shared import grid
 
-    table = display.grid("Held-out annotations (nats an annotation)")
+    table = grid("Held-out annotations (nats an annotation)")
     for column in ("account", "log score", "gain", "standard error"):
         table.add_column(column, justify="left" if column == "account" else "right", no_wrap=True)
     for row in result.scores.to_dict("records"):
@@ -96,7 +97,7 @@ def _show(result: Perspectives, item: str) -> None:
     console.print(table)
     places = result.places
     mean = places.mean()
-    table = display.grid("Groups")
+    table = grid("Groups")
     for column in ("group", "raters", "annotations", "mean grade"):
         table.add_column(column, justify="left" if column == "group" else "right", no_wrap=True)
     for row in result.groups.to_dict("records"):
@@ -109,7 +110,7 @@ def _show(result: Perspectives, item: str) -> None:
     apart = (places - mean).max(axis=1) - (places - mean).min(axis=1)
     most = apart.sort_values(ascending=False, kind="stable").index[:SHOWN_ITEMS]
     by_item = result.grades.set_index([item, "group"])
-    table = display.grid(f"Items that groups see most differently (grade from 0, intervals of {result.level:.0%})")
+    table = grid(f"Items that groups see most differently (grade from 0, intervals of {result.level:.0%})")
     table.add_column("item", overflow="ellipsis", no_wrap=True)
     for name in places.columns:
         table.add_column(escape(str(name)), justify="right", no_wrap=True)

@@ -69,7 +69,8 @@ def plan_command(
 ) -> None:
     """How many items, and how many workers for each, for intervals as narrow as wished? Simulated, with or without a pilot."""
     from crowdppl import criticism, export
-    from crowdppl.cli import display, display_plan
+    from crowdppl.cli.display import plan as display_plan
+    from crowdppl.cli.display.shared import show_alert
 
     use_threads(threads)
     if out is not None and out.suffix not in export.SUFFIXES:
@@ -80,7 +81,7 @@ def plan_command(
         pilot = _crowd(workers, numbers)
     else:
         pilot = _pilot(folder, [name for name, value in numbers.items() if value is not None])
-        display.show_alert(pilot)
+        show_alert(pilot)
     result = criticism.plan(
         pilot,
         width=width,

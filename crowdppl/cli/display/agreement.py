@@ -8,7 +8,7 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console
-from crowdppl.cli.display import SHOWN_WORKERS, grid, interval_bar
+from crowdppl.cli.display.shared import SHOWN_WORKERS, grid, interval_bar
 
 NAMES = {
     "agreement": "share of pairs that agree",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from crowdppl.cli.application import console
-from crowdppl.cli.display import grid
+from crowdppl.cli.display.shared import grid
 
 if TYPE_CHECKING:
     from crowdppl import criticism

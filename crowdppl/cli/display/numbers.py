@@ -8,7 +8,8 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console, in_command
-from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_alert, show_chains, show_notes
+from crowdppl.cli.display.computation import show_chains
+from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_alert, show_notes
 from crowdppl.criticism import NumericChanges, NumericCheck, NumericComparison
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.report.numbers import shown

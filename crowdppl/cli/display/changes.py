@@ -8,7 +8,7 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console
-from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid
+from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, grid
 
 if TYPE_CHECKING:
     from crowdppl import criticism

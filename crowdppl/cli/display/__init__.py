@@ -1,0 +1,1 @@
+"""What the command prints: tables and sentences on the terminal, a module for each kind of table."""

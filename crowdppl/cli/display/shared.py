@@ -1,0 +1,90 @@
+"""Parts of several tables, and sentences, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from crowdppl.cli.application import console, in_command
+from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers import NOTABLE, UNRELIABLE
+
+if TYPE_CHECKING:
+    from crowdppl.posterior.numbers import NumericPosterior
+
+SHOWN_ITEMS = 12
+SHOWN_WORKERS = 20
+BAR = 10  # characters
+# Marks before verdicts, so that they are also visible without colour.
+MARKS = dict.fromkeys(NOTABLE, "!") | dict.fromkeys(UNRELIABLE, "x")
+COLOURS = {"!": "yellow", "x": "red"}
+
+
+def grid(title: str) -> Table:
+    """Return an empty table with a title."""
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+
+
+def show_alert(posterior: Posterior | NumericPosterior) -> None:
+    """Print first of all that the chains have not converged, or that classes were lost, if so."""
+    if posterior.alert:
+        console.print(f"[bold red]{escape(in_command(posterior.alert))}[/bold red]")
+
+
+def show_notes(sentences: Sequence[str]) -> None:
+    """Print sentences as notes."""
+    for sentence in sentences:
+        console.print(f"[yellow]Note:[/yellow] {escape(in_command(sentence))}")
+
+
+def show_report(path: Path) -> None:
+    """Print where the report is."""
+    console.print(f"Wrote {escape(str(path))} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser.")
+
+
+def show_first(
+    rows: pd.DataFrame,
+    title: str,
+    columns: Sequence[str],
+    numbers: Collection[str],
+    written: Callable[[dict[Any, Any]], list[str]],
+    file: str,
+) -> None:
+    """Print the first rows, the least certain ones, if there are any.
+
+    Args:
+        rows: in this order.
+        title: of the table.
+        columns: its columns.
+        numbers: those of them that are numbers.
+        written: the parts of a row.
+        file: that has all rows.
+    """
+    shown = rows.head(SHOWN_ITEMS)
+    if len(shown) == 0:
+        return
+    table = grid(title)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left")
+    for row in shown.to_dict("records"):
+        table.add_row(*map(escape, written(row)))
+    console.print(table)
+    if len(rows) > len(shown):
+        console.print(f"... and {len(rows) - len(shown):,} more in {file}")
+
+
+def interval_bar(mean: float, low: float, high: float, width: int = BAR) -> str:
+    """Draw an interval on the scale from 0 to 1, as text."""
+    if pd.isna(low):
+        low = high = mean
+    cell = [min(width - 1, int(x * width)) for x in (low, mean, high)]
+    line = ["·"] * width
+    line[cell[0] : cell[2] + 1] = ["─"] * (cell[2] - cell[0] + 1)
+    line[cell[1]] = "●"
+    return "".join(line)
