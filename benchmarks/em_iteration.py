@@ -17,9 +17,9 @@ from crowdkit.aggregation import DawidSkene as CrowdKit
 from crowdppl import Annotations, CrowdpplWarning
 from crowdppl.data import datasets
 from crowdppl.inference.backends.passes import Sweeps
-from crowdppl.inference.em_loop import EMLoop
-from crowdppl.inference.m_step import MStep
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.em_loop import EMLoop
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.program import check

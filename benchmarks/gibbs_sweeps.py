@@ -14,9 +14,9 @@ import crowdppl
 from crowdppl import Annotations
 from crowdppl.data import datasets
 from crowdppl.errors import silent
-from crowdppl.inference import gibbs
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.checkpoint import NOTHING
+from crowdppl.inference.engines import gibbs
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 

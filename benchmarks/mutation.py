@@ -97,7 +97,7 @@ def main() -> None:
             .replace('filterwarnings = [\n    "error",', "filterwarnings = [")
         )
         (place / "pyproject.toml").write_text(settings + SETTINGS, encoding="utf-8")
-        mutmut(place, "run", "crowdppl.inference.unconstrained.x_is_simplex__mutmut_1", "--max-children", "2")
+        mutmut(place, "run", "crowdppl.inference.engines.unconstrained.x_is_simplex__mutmut_1", "--max-children", "2")
         names = sorted(name for name, state in results(place).items() if state == "not checked")
         sample = random.Random(options.seed).sample(names, min(10 if options.quick else options.sample, len(names)))
         mutmut(place, "run", *sample, "--max-children", "2")

@@ -24,9 +24,9 @@ from crowdppl import AnnotationModel, Annotations
 from crowdppl.errors import silent
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.gradients import space_of_chains
-from crowdppl.inference.m_step import MStep
-from crowdppl.inference.non_centred import NonCentred
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.non_centred import NonCentred
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.program import check

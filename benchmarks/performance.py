@@ -89,9 +89,9 @@ def peak() -> float:
 
 def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = False) -> dict[str, float]:
     """Time plain EM iterations of Dawid-Skene as in the engine: E step, objective, M step."""
-    from crowdppl.inference.em_loop import EMLoop
-    from crowdppl.inference.m_step import MStep
-    from crowdppl.inference.unconstrained import Space
+    from crowdppl.inference.engines.em_loop import EMLoop
+    from crowdppl.inference.engines.m_step import MStep
+    from crowdppl.inference.engines.unconstrained import Space
     from crowdppl.kernels.passes import NARROW
     from crowdppl.model.bound import bind
     from crowdppl.model.program import check

@@ -18,7 +18,7 @@ from default_model import GROUPS, load, scores
 
 from crowdppl import Annotations, Posterior
 from crowdppl.inference.backends.passes import ANNOTATIONS as COMPILED
-from crowdppl.inference.solutions import MIN_ITEMS, NEAR, OTHER
+from crowdppl.inference.engines.solutions import MIN_ITEMS, NEAR, OTHER
 from crowdppl.model.weighted_votes import rival_votes, weighted_votes
 
 # Further starts of each model; item effects look for a second anchor instead.

@@ -16,7 +16,7 @@ from default_model import GROUPS, known_classes, load
 
 import crowdppl
 from crowdppl import Annotations, Posterior
-from crowdppl.inference import independence
+from crowdppl.inference.dependence import independence
 
 # Items, workers, classes, accuracy, and the share of the first class; the other classes are equally frequent.
 CROWDS = {

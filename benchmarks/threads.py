@@ -49,9 +49,9 @@ def fitted(data: Any, model: str, **options: Any) -> Callable[[], None]:
 def passes(size: str) -> Callable[[], None]:
     """Return EM steps of Dawid-Skene, without anything else of a fit."""
     from crowdppl.inference.backends import choose
-    from crowdppl.inference.em_loop import EMLoop
-    from crowdppl.inference.m_step import MStep
-    from crowdppl.inference.unconstrained import Space
+    from crowdppl.inference.engines.em_loop import EMLoop
+    from crowdppl.inference.engines.m_step import MStep
+    from crowdppl.inference.engines.unconstrained import Space
     from crowdppl.isolation import isolated
     from crowdppl.model.bound import bind
     from crowdppl.model.program import check

@@ -17,7 +17,7 @@ import pandas as pd
 
 from crowdppl.arguments import Seed, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.truths import known_truths, truth_codes, truth_columns
+from crowdppl.data.table.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError, listed
 from crowdppl.posterior.known_truth import tied_accuracy
 from crowdppl.posterior.posterior import Posterior, truth_table

@@ -15,8 +15,8 @@ from pyro.distributions import Beta, Categorical, Dirichlet, LogNormal, Normal
 import crowdppl
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.errors import silent
-from crowdppl.inference.anchoring import learned
 from crowdppl.inference.checkpoint import Checkpoint
+from crowdppl.inference.engines.anchoring import learned
 from crowdppl.model.bound import bind
 from crowdppl.model.hyperparameters import refuse_weights
 from crowdppl.model.program import prior_draws

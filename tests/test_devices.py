@@ -18,7 +18,7 @@ from counterfeit import DEVICE, MixedDevicesError, counterfeit
 import crowdppl
 from crowdppl import aggregate, arguments, learning
 from crowdppl.errors import silent
-from crowdppl.inference import monitor
+from crowdppl.inference.engines import monitor
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 from crowdppl.model.logit_rows import _first_not_worse

@@ -209,7 +209,7 @@ def rows(text):
 
 def test_decision_table_cites_what_was_measured():
     """Calibration in the table of models is that of the benchmarks' own figures."""
-    from crowdppl.inference.coverage import measured
+    from crowdppl.inference.dependence.coverage import measured
     from crowdppl.models import CATALOGUE
 
     table = {row[0]: row for row in rows((ROOT / "docs/models/index.md").read_text(encoding="utf-8")) if len(row) == 6}

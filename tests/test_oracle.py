@@ -15,8 +15,8 @@ from pyro.infer.autoguide.initialization import init_to_value
 
 import crowdppl
 from crowdppl import CrowdpplWarning
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.sampling import GumbelMaxSampler, sample_truth, sample_truth_from_probabilities
-from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import provides

@@ -1,7 +1,7 @@
 """Calibrated intervals on public data, leave one set out: coverage, log loss and calibration, published and weighted.
 
 Writes docs/benchmarks/calibrated-intervals.md. Its spread of rho learned from all sets is `POPULATION` in
-crowdppl/inference/design_effect.py.
+crowdppl/inference/dependence/design_effect.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from common import arguments, fit, table, write
 
 from crowdppl import criticism
 from crowdppl.data import datasets
-from crowdppl.inference.gibbs import gibbs
+from crowdppl.inference.engines.gibbs import gibbs
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.sampling import simulate
@@ -345,8 +345,8 @@ def main() -> None:
     body = f"""
 Public sets with known truth; workers with at least 20 annotations of items of known truth; 89% intervals. *Published*: the
 model as published. *Weighted*: log-likelihoods divided by 1 + (n - 1) rho, with rho drawn from a distribution **learned from
-the other sets** (`crowdppl.inference.design_effect`). Coverage is given for the share of a worker's annotations that are
-correct, counted in each draw, and for the accuracy parameter. Both are compared with the share that is correct according to
+the other sets** (`crowdppl.inference.dependence.design_effect`). Coverage is given for the share of a worker's annotations that
+are correct, counted in each draw, and for the accuracy parameter. Both are compared with the share that is correct according to
 the known truth.
 
 {table(head, sums)}

@@ -1,7 +1,7 @@
 """Known true labels in a fit: labels, and coverage of workers' intervals, on items whose true label was not given.
 
-Writes docs/benchmarks/known-truths.md. `WITHIN` in crowdppl/inference/design_effect.py is chosen by its last tables, and
-`WIDTHS` in crowdppl/inference/class_weights.py by those of labels.
+Writes docs/benchmarks/known-truths.md. `WITHIN` in crowdppl/inference/dependence/design_effect.py is chosen by its last tables,
+and `WIDTHS` in crowdppl/inference/dependence/class_weights.py by those of labels.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ import crowdppl
 from crowdppl import Annotations, Posterior, criticism
 from crowdppl.cli.main import app
 from crowdppl.errors import silent
-from crowdppl.inference import class_weights, design_effect, known_truths
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence import class_weights, design_effect, known_truths
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.models import CATALOGUE
 from crowdppl.posterior.known_truth import truth_indices
 

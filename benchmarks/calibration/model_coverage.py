@@ -1,6 +1,7 @@
 """Coverage of workers' intervals for every model and engine that can fit public data.
 
-Writes docs/benchmarks/coverage.md and crowdppl/inference/coverage.json, which every result cites for its own model and engine.
+Writes docs/benchmarks/coverage.md and crowdppl/inference/dependence/coverage.json, which every result cites for its own model and
+engine.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MODELS = {
     "svi": ("dawid-skene",),
 }
 KINDS: dict[str, dict[str, Any]] = {"default": {"independent": False}, "independent": {"independent": True}}
-PLACE = Path(__file__).parents[2] / "crowdppl" / "inference" / "coverage.json"
+PLACE = Path(__file__).parents[2] / "crowdppl" / "inference" / "dependence" / "coverage.json"
 # Completed fits, one per line, so that an interrupted run continues from there. Delete it to repeat all fits.
 DONE = Path(__file__).parents[2] / "build" / "coverage.jsonl"
 

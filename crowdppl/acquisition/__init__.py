@@ -2,7 +2,7 @@
 
 The value of one more annotation of an item is what it is expected to add to the knowledge of its true label. This is less than
 for an independent annotation: with correlation ``rho`` between the annotations of an item, ``n`` of them are worth
-``n / (1 + (n - 1) rho)`` independent ones (see :mod:`crowdppl.inference.design_effect`), so that the next one adds
+``n / (1 + (n - 1) rho)`` independent ones (see :mod:`crowdppl.inference.dependence.design_effect`), so that the next one adds
 
     w(n) = (n + 1) / (1 + n rho) - n / (1 + (n - 1) rho)
 

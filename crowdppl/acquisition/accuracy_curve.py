@@ -185,7 +185,7 @@ def _chosen(posterior: Posterior, count: int, draws: int) -> Array:
     The importance weights are the ratio of the density ``GROWTH`` of ``logit rho`` to that of the draws, ``POPULATION`` or what
     known true labels made of it. A fit with a ``rho`` of its own has equal weights.
     """
-    from crowdppl.inference.design_effect import POPULATION, DesignEffect  # here: it imports torch
+    from crowdppl.inference.dependence.design_effect import POPULATION, DesignEffect  # here: it imports torch
 
     weight = np.ones(draws)
     truths = told_by_truths(posterior)

@@ -14,7 +14,7 @@ from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import interval
 
 if TYPE_CHECKING:
-    from crowdppl.inference.design_effect import DesignEffect
+    from crowdppl.inference.dependence.design_effect import DesignEffect
 
 Array = npt.NDArray[Any]
 
@@ -48,7 +48,7 @@ def redundancy(posterior: Posterior, most: PositiveInt = 20, *, level: Level | N
         A row for each ``n`` from 1: ``annotations``, ``independent``, ``low``, ``high``. All are equal to ``n`` for a result that
         counts annotations as independent.
     """
-    from crowdppl.inference.design_effect import DesignEffect  # here: it imports torch
+    from crowdppl.inference.dependence.design_effect import DesignEffect  # here: it imports torch
 
     n = np.arange(1, most + 1)
     truths = told_by_truths(posterior)
@@ -61,7 +61,7 @@ def redundancy(posterior: Posterior, most: PositiveInt = 20, *, level: Level | N
 @checked
 def redundancy_source(posterior: Posterior) -> str:
     """Return where the effective numbers of :func:`redundancy` are from, in a few words."""
-    from crowdppl.inference.design_effect import DesignEffect  # here: it imports torch
+    from crowdppl.inference.dependence.design_effect import DesignEffect  # here: it imports torch
 
     effect, truths = DesignEffect.of_json(posterior.info.get("rho")), told_by_truths(posterior)
     if effect is None:
@@ -92,7 +92,7 @@ def all_rho(posterior: Posterior) -> Array:
 
 def rho_quantiles(posterior: Posterior, count: int = RHOS) -> Array:
     """Return quantiles of the distribution of ``rho`` (``GROWTH``, unless the fit has its own), ascending: ``(count,)``."""
-    from crowdppl.inference.design_effect import DesignEffect  # here: it imports torch
+    from crowdppl.inference.dependence.design_effect import DesignEffect  # here: it imports torch
 
     effect, truths = DesignEffect.of_json(posterior.info.get("rho")), told_by_truths(posterior)
     if effect is None:

@@ -14,16 +14,16 @@ from crowdppl import arguments
 from crowdppl.cli.options import Columns, KnownTruth, ModelChoice, Reading
 from crowdppl.data import read as reading
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
-from crowdppl.data.identifiers import holds_integers
-from crowdppl.data.label_names import respelled
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.readers import bundles, formats
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.streams import existing, local, source_name
 from crowdppl.data.readers.tables import integers
-from crowdppl.data.truths import truth_column
+from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
+from crowdppl.data.table.identifiers import holds_integers
+from crowdppl.data.table.label_names import respelled
+from crowdppl.data.table.truths import truth_column
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 from crowdppl.files import digests
 from crowdppl.inference.catalogue import DEFAULT, named_model

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl.arguments import checked
-from crowdppl.inference.convergence import SHOWN, longer, seconds
-from crowdppl.inference.monitor import ESS_LIMIT, RHAT_LIMIT
+from crowdppl.inference.engines.convergence import SHOWN, longer, seconds
+from crowdppl.inference.engines.monitor import ESS_LIMIT, RHAT_LIMIT
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
 

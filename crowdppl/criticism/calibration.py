@@ -17,8 +17,8 @@ from crowdppl import arguments
 from crowdppl.arguments import Level, NonNegativeInt, checked
 from crowdppl.errors import OptionError
 from crowdppl.inference.catalogue import catalogue
-from crowdppl.inference.design_effect import DesignEffect
-from crowdppl.inference.known_truths import rho_likelihood
+from crowdppl.inference.dependence.design_effect import DesignEffect
+from crowdppl.inference.dependence.known_truths import rho_likelihood
 from crowdppl.model.class_scores import NAME
 from crowdppl.posterior import workers
 from crowdppl.posterior.known_truth import truth_indices

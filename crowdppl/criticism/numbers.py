@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from crowdppl.arguments import Level, Seed, TwoOrMore, checked
 from crowdppl.data.numeric import NumericAnnotations, known_numbers
-from crowdppl.data.truths import truth_columns
+from crowdppl.data.table.truths import truth_columns
 from crowdppl.errors import DataError, OptionError, listed, silent
 from crowdppl.inference.fit import fit
 from crowdppl.models.linear_gaussian import LinearGaussian

@@ -34,9 +34,9 @@ from crowdppl.arguments import Level, PositiveInt, Seed, checked
 from crowdppl.criticism.rater_covariates import by_worker
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import WORKER_COLUMNS
 from crowdppl.data.frames import indexed
-from crowdppl.data.identifiers import class_columns
+from crowdppl.data.table.columns import WORKER_COLUMNS
+from crowdppl.data.table.identifiers import class_columns
 from crowdppl.errors import DataError, OptionError, listed, silent
 from crowdppl.inference.fit import fit
 from crowdppl.isolation import isolated

@@ -16,9 +16,9 @@ import pandas as pd
 
 from crowdppl.arguments import Level, Seed, checked
 from crowdppl.data import html
-from crowdppl.data.cells import plain
-from crowdppl.data.columns import WORKER_COLUMNS
 from crowdppl.data.frames import indexed
+from crowdppl.data.table.cells import plain
+from crowdppl.data.table.columns import WORKER_COLUMNS
 from crowdppl.errors import DataError, listed
 from crowdppl.posterior.measures import interval
 from crowdppl.posterior.posterior import Posterior

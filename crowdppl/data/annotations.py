@@ -15,26 +15,27 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.arguments import Column, InputPath, checked
-from crowdppl.data import kinds, sets
-from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
+from crowdppl.data import sets
 from crowdppl.data.covariates import EXPERIENCE, Covariates, columns_of, formula_of
-from crowdppl.data.criteria import Criteria, require_grades
-from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
 from crowdppl.data.fields import Kind
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.numeric import numeric_annotations
-from crowdppl.data.other_labels import declared_too, names_of
-from crowdppl.data.questions import refuse_several
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
-from crowdppl.data.rows_in_doubt import notes_on_columns
 from crowdppl.data.sequences import in_sequences
-from crowdppl.data.structured import Several
-from crowdppl.data.timestamps import Dates
-from crowdppl.data.truths import Truth, truth_columns
+from crowdppl.data.table import kinds
+from crowdppl.data.table.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
+from crowdppl.data.table.criteria import Criteria, require_grades
+from crowdppl.data.table.encoding import Repeats, encode_columns
+from crowdppl.data.table.label_names import LabelChoices, names_of_labels, words
+from crowdppl.data.table.other_labels import declared_too, names_of
+from crowdppl.data.table.questions import refuse_several
+from crowdppl.data.table.rows_in_doubt import notes_on_columns
+from crowdppl.data.table.structured import Several
+from crowdppl.data.table.timestamps import Dates
+from crowdppl.data.table.truths import Truth, truth_columns
 from crowdppl.errors import DataError, OptionError, listed
 
 # Name of the only worker in label counts, where the individual workers are unknown.
@@ -74,7 +75,7 @@ class Annotations(AnnotationLayouts):
             (:mod:`crowdppl.model.class_scores`); ``None`` for none.
         item_column: name of the item column in tables: ``"item"`` if the input used it, otherwise ``"task"``.
         repeats: treatment of repeated annotations of an item by one worker; an update of the result applies it, too.
-        others: annotations whose label is never a true label, see :class:`crowdppl.data.other_labels.OtherLabels`; ``None``
+        others: annotations whose label is never a true label, see :class:`crowdppl.data.table.other_labels.OtherLabels`; ``None``
             without them.
         labels_declared: whether the caller stated the classes in order, with ``labels`` or a categorical column. Other classes
             are sorted, and the order of words has no meaning then.
@@ -165,7 +166,8 @@ class Annotations(AnnotationLayouts):
             map: names of classes by label, such as ``{0: "none", 1: "spam"}`` or ``{"Produkt": "product", "": None}``; ``None``
                 for no label. Labels that it does not name are left as they are.
             missing: labels that stand for no label, such as ``"not sure"``, whatever their capitals. What programs write for a
-                missing value (``null``, ``#N/A``, ``NaN``; see :mod:`crowdppl.data.missing_words`) stands for none in any case.
+                missing value (``null``, ``#N/A``, ``NaN``; see :mod:`crowdppl.data.table.missing_words`) stands for none in any
+                case.
             keep_missing: whether these words of programs are classes.
             fold: whether labels that differ in capitals, white space or characters that look alike are one class. They are two
                 classes in any case where they are both declared, or where workers use them as two.

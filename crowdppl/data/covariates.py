@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.arguments import shown
-from crowdppl.data.columns import column_of
+from crowdppl.data.table.columns import column_of
 from crowdppl.errors import DataError, OptionError, listed
 
 Array = npt.NDArray[Any]

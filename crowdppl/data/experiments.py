@@ -10,7 +10,7 @@ import torch
 
 from crowdppl.arguments import PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.truths import known_truths, truth_codes, truth_columns
+from crowdppl.data.table.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, listed
 
 __all__ = ["thinned", "with_reference_workers"]

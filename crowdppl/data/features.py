@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 from torch import Tensor
 
-from crowdppl.data.columns import ITEM_COLUMNS, column_of
-from crowdppl.data.identifiers import clean, coded, encode, kind_of, positions, rows_text
+from crowdppl.data.table.columns import ITEM_COLUMNS, column_of
+from crowdppl.data.table.identifiers import clean, coded, encode, kind_of, positions, rows_text
 from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]

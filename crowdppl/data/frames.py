@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.interchange
 
-from crowdppl.data.identifiers import dictionary_parts
+from crowdppl.data.table.identifiers import dictionary_parts
 from crowdppl.errors import DataError, listed
 
 # Exceptions of libraries and of Arrow for tables that cannot be exchanged.

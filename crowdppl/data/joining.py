@@ -14,9 +14,9 @@ import torch
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.covariates import COUNTED, Design, order_of
-from crowdppl.data.encoding import Repeats
-from crowdppl.data.label_names import respelled
 from crowdppl.data.sets import of_labels
+from crowdppl.data.table.encoding import Repeats
+from crowdppl.data.table.label_names import respelled
 from crowdppl.errors import DataError, listed, warn
 
 # What is known of single annotations besides, by its name in the data and in the result.

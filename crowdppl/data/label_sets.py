@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.cells import set_of
-from crowdppl.data.columns import ITEM_COLUMNS, item_column, three_columns
 from crowdppl.data.features import matrix
 from crowdppl.data.frames import indexed, to_pandas
-from crowdppl.data.identifiers import clean, rows_text
-from crowdppl.data.structured import SEPARATOR
+from crowdppl.data.table.cells import set_of
+from crowdppl.data.table.columns import ITEM_COLUMNS, item_column, three_columns
+from crowdppl.data.table.identifiers import clean, rows_text
+from crowdppl.data.table.structured import SEPARATOR
 from crowdppl.errors import DataError, OptionError, listed
 
 

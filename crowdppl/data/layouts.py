@@ -13,15 +13,15 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
-from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.data.covariates import Design, Earlier, design, distinct, formula_of, with_experience
-from crowdppl.data.criteria import BETWEEN
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array, tensors
 from crowdppl.data.frames import indexed, to_pandas
-from crowdppl.data.identifiers import clean, coded, encode
-from crowdppl.data.other_labels import OtherLabels, names_of, numbered
 from crowdppl.data.sequences import follows, previous_labels, tokens
+from crowdppl.data.table.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
+from crowdppl.data.table.criteria import BETWEEN
+from crowdppl.data.table.identifiers import clean, coded, encode
+from crowdppl.data.table.other_labels import OtherLabels, names_of, numbered
 from crowdppl.errors import DataError, listed
 
 NO_SEQUENCES: dict[str, Any] = dict.fromkeys(("sequences", "sequence", "position", "previous", "set_labels"))

@@ -16,8 +16,6 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
-from crowdppl.data.kinds import question
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.read import to_annotations
 from crowdppl.data.readers import formats
@@ -25,6 +23,8 @@ from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.worker_columns import looks_wide
 from crowdppl.data.sequences import Tags
+from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.table.kinds import question
 from crowdppl.errors import CrowdpplError, silent
 
 # Likewise of the sequence of a token, and of its position there.

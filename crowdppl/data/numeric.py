@@ -18,15 +18,15 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data import html
-from crowdppl.data.columns import ITEM_COLUMNS, item_column, reader_notes, three_columns
-from crowdppl.data.encoding import Repeats, check_names, repeated, sort_by_item
 from crowdppl.data.features import column_names, matrix
 from crowdppl.data.frames import indexed, to_pandas
-from crowdppl.data.identifier_checks import written_number
-from crowdppl.data.identifiers import Coded, as_objects, coded, encode, kind_of, positions, rows_text
-from crowdppl.data.missing_words import words_for_nothing
-from crowdppl.data.several import as_text
-from crowdppl.data.truths import Truth, truth_columns
+from crowdppl.data.table.columns import ITEM_COLUMNS, item_column, reader_notes, three_columns
+from crowdppl.data.table.encoding import Repeats, check_names, repeated, sort_by_item
+from crowdppl.data.table.identifier_checks import written_number
+from crowdppl.data.table.identifiers import Coded, as_objects, coded, encode, kind_of, positions, rows_text
+from crowdppl.data.table.missing_words import words_for_nothing
+from crowdppl.data.table.several import as_text
+from crowdppl.data.table.truths import Truth, truth_columns
 from crowdppl.errors import DataError, OptionError, listed, warn
 
 Array = npt.NDArray[Any]
@@ -405,7 +405,7 @@ def known_numbers(truth: Any, items: Array, source: str, notes: list[str]) -> Ar
     """Return the known true number of each item, ``(N,)``, NaN if unknown.
 
     Args:
-        truth: columns of items and of numbers, see :func:`crowdppl.data.truths.truth_columns`; ``None`` for none.
+        truth: columns of items and of numbers, see :func:`crowdppl.data.table.truths.truth_columns`; ``None`` for none.
         items: identifiers of the items, ``(N,)``.
         source: name of the annotations in messages.
         notes: sentences on what was changed, added to.

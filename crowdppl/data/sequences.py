@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.columns import ITEM_COLUMNS
-from crowdppl.data.identifiers import coded, rows_text
+from crowdppl.data.table.columns import ITEM_COLUMNS
+from crowdppl.data.table.identifiers import coded, rows_text
 from crowdppl.errors import DataError, OptionError, listed
 
 Array = npt.NDArray[Any]

@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from crowdppl.data.cells import NoLabelError, absent, is_structured, labels_of, parsed, plain
-from crowdppl.data.columns import LABEL_COLUMNS
 from crowdppl.data.frames import maybe_pandas
-from crowdppl.data.identifiers import as_objects
 from crowdppl.data.layouts import NO_COVARIATES, NO_SEQUENCES, AnnotationLayouts
-from crowdppl.data.spellings import KEYS, alike
-from crowdppl.data.structured import EMPTY, SEPARATOR, protected, refuse_vectors, restored
+from crowdppl.data.table.cells import NoLabelError, absent, is_structured, labels_of, parsed, plain
+from crowdppl.data.table.columns import LABEL_COLUMNS
+from crowdppl.data.table.identifiers import as_objects
+from crowdppl.data.table.spellings import KEYS, alike
+from crowdppl.data.table.structured import EMPTY, SEPARATOR, protected, refuse_vectors, restored
 from crowdppl.errors import DataError, OptionError, listed
 
 Data = TypeVar("Data", bound=AnnotationLayouts)

@@ -14,7 +14,7 @@ from crowdppl.data.readers.label_studio import CHOICES, annotations_of, is_label
 from crowdppl.data.readers.records import Choices, choose
 from crowdppl.data.readers.rows import items_of
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.structured import EMPTY, SEPARATOR
+from crowdppl.data.table.structured import EMPTY, SEPARATOR
 from crowdppl.errors import DataError, FileError
 from crowdppl.export.marked import span_predictions
 from crowdppl.files import atomic

@@ -229,7 +229,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
         data: the annotations.
         independent: whether the caller says that annotations of one item are independent: then no item has an effect.
     """
-    from crowdppl.data.kinds import question
+    from crowdppl.data.table.kinds import question
     from crowdppl.data.worker_evidence import why_not_apart
 
     if data.kind == "ordinal":

@@ -19,8 +19,8 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.other_labels import A_CLASS, OtherLabels
-from crowdppl.inference.design_effect import PUBLISHED, WEIGHTED
+from crowdppl.data.table.other_labels import A_CLASS, OtherLabels
+from crowdppl.inference.dependence.design_effect import PUBLISHED, WEIGHTED
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import EvaluatedDraws
 from crowdppl.inference.work import Fitted

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from crowdppl.inference.backends.passes import Sweeps
-from crowdppl.inference.monitor import Diagnosis
+from crowdppl.inference.engines.monitor import Diagnosis
 from crowdppl.model.base import Parameters
 
 Kind = Literal["posterior", "approximation", "point"]

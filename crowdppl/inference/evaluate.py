@@ -16,9 +16,9 @@ from crowdppl.inference.backends.evaluation import Evaluation, Weighing, by_item
 from crowdppl.inference.backends.graded import GradedReadings
 from crowdppl.inference.backends.passes import Items
 from crowdppl.inference.backends.readings import Drawn, Readings
-from crowdppl.inference.design_effect import DesignEffect, quality
+from crowdppl.inference.dependence.design_effect import DesignEffect, quality
+from crowdppl.inference.dependence.known_truths import informed
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.known_truths import informed
 from crowdppl.inference.memory import chunk
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -79,8 +79,8 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     """Evaluate the model at every draw.
 
     With a design effect, true labels, confusion matrices and prevalence allow for correlated annotations (see
-    :mod:`crowdppl.inference.design_effect`); parameters, likelihoods and derived quantities are those of the model as published.
-    The design effect does not apply to models in which each annotation has a true label of its own.
+    :mod:`crowdppl.inference.dependence.design_effect`); parameters, likelihoods and derived quantities are those of the model as
+    published. The design effect does not apply to models in which each annotation has a true label of its own.
 
     Raises:
         ModelError: for an item whose likelihood is zero or not a number.

@@ -13,14 +13,14 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.copies import copied_answers, one_of_each
 from crowdppl.data.diagnostics import equal_answers
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.kinds import graded
 from crowdppl.data.numeric import NumericAnnotations
-from crowdppl.data.truths import Truth
+from crowdppl.data.table.kinds import graded
+from crowdppl.data.table.truths import Truth
 from crowdppl.errors import OptionError
 from crowdppl.inference import distributed
 from crowdppl.inference.catalogue import choice_of, default_model, is_numeric
 from crowdppl.inference.checkpoint import EVERY
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.numeric.fit import fit_numbers
 from crowdppl.inference.options import Engine, require_engine, taken_apart, with_options
 from crowdppl.inference.progress import ProgressCallback
@@ -59,8 +59,8 @@ def fit(
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
             Defaults to graded facets for grades, and to the linear Gaussian model for numbers. For classes it defaults to
             item effects, in a mixture with Dawid and Skene's model where errors may be independent
-            (:mod:`crowdppl.inference.independence`); to Dawid and Skene's model with ``independent``, or where item effects
-            would take too long; and to majority vote where labels cannot tell workers apart
+            (:mod:`crowdppl.inference.dependence.independence`); to Dawid and Skene's model with ``independent``, or where item
+            effects would take too long; and to majority vote where labels cannot tell workers apart
             (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
@@ -71,11 +71,11 @@ def fit(
         device: ``"cpu"`` or ``"cuda"``. Defaults to the device of the data.
         progress: whether to show a bar in the terminal, or a function to call with ``(step, steps, what)``.
         independent: report true labels and workers from the model as published, which counts annotations of one item as
-            independent. By default both allow for correlated errors, see :mod:`crowdppl.inference.design_effect`; parameters are
-            learned as published either way.
+            independent. By default both allow for correlated errors, see :mod:`crowdppl.inference.dependence.design_effect`;
+            parameters are learned as published either way.
         rho: correlation between errors on one item: mean and standard deviation of its logit, which known true labels of the
-            data update (:mod:`crowdppl.inference.known_truths`). Defaults to its distribution over public data sets. Or the
-            correlation itself, from 0 to 1, as if it were known exactly: intervals are then too narrow for most crowds.
+            data update (:mod:`crowdppl.inference.dependence.known_truths`). Defaults to its distribution over public data sets.
+            Or the correlation itself, from 0 to 1, as if it were known exactly: intervals are then too narrow for most crowds.
         copies: of workers who give the same answers (:mod:`crowdppl.data.copies`), count ``"one"`` for each item, or ``"all"``.
             Defaults to one where everybody else agrees well enough to tell that they are copies.
         checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or killed, continues from there when it

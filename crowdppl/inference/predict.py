@@ -16,11 +16,11 @@ from crowdppl.arguments import Level, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.covariates import Named, order_of, recipe_of
 from crowdppl.data.numeric import NumericAnnotations
-from crowdppl.data.other_labels import OtherLabels
+from crowdppl.data.table.other_labels import OtherLabels
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
-from crowdppl.inference.early_stopping import class_probabilities
+from crowdppl.inference.engines.early_stopping import class_probabilities
 from crowdppl.inference.fit import without_copies
 from crowdppl.inference.numeric.predict import predict_numbers
 from crowdppl.inference.numeric.predict_workers import predict_workers_of_numbers

@@ -23,15 +23,15 @@ from crowdppl.arguments import Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed
-from crowdppl.inference.anchoring import learned
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.draws import Draws
+from crowdppl.inference.engines.anchoring import learned
+from crowdppl.inference.engines.guides import guide_of
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.fit import effect_of, without_copies
-from crowdppl.inference.guides import guide_of
-from crowdppl.inference.m_step import MStep
 from crowdppl.inference.numeric.program import NumericProgram
 from crowdppl.inference.run import fitted
-from crowdppl.inference.unconstrained import Space
 from crowdppl.inference.work import Work
 from crowdppl.isolation import floating, isolated
 from crowdppl.model.base import AnnotationModel

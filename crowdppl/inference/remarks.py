@@ -17,8 +17,8 @@ from crowdppl.data.diagnostics import (
 )
 from crowdppl.errors import listed
 from crowdppl.inference.catalogue import FEATURES, catalogue, model_name, named_model, why_unread
-from crowdppl.inference.convergence import warning as not_converged
-from crowdppl.inference.coverage import cited
+from crowdppl.inference.dependence.coverage import cited
+from crowdppl.inference.engines.convergence import warning as not_converged
 from crowdppl.inference.record import hyperparameters
 from crowdppl.inference.work import REVIEWED, Fitted, Work
 from crowdppl.model.base import AnnotationModel, provides

@@ -13,7 +13,7 @@ import xarray as xr
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.datatree import to_datatree
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import evaluate
 from crowdppl.inference.work import Fitted

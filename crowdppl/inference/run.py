@@ -13,18 +13,19 @@ import torch
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, warn
-from crowdppl.inference.anchoring import learned
 from crowdppl.inference.backends import choose
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
-from crowdppl.inference.convergence import convergence
 from crowdppl.inference.datatree import attributes, first_datatree, to_datatree
+from crowdppl.inference.dependence.independence import independence
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.em import em
+from crowdppl.inference.engines.anchoring import learned
+from crowdppl.inference.engines.convergence import convergence
+from crowdppl.inference.engines.em import em
+from crowdppl.inference.engines.gibbs import gibbs
+from crowdppl.inference.engines.nuts import nuts
+from crowdppl.inference.engines.svi import svi
 from crowdppl.inference.evaluate import evaluate, evaluate_point
 from crowdppl.inference.fingerprint import of_model
-from crowdppl.inference.gibbs import gibbs
-from crowdppl.inference.independence import independence
-from crowdppl.inference.nuts import nuts
 from crowdppl.inference.options import filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.record import record
@@ -32,7 +33,6 @@ from crowdppl.inference.remarks import coverage_of, notes_of, warnings_of
 from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.sets import set_probabilities
 from crowdppl.inference.spans import spans
-from crowdppl.inference.svi import svi
 from crowdppl.inference.work import Fitted, Work
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel

@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.spans import Array, averaged
 from crowdppl.model.bound import BoundModel

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.sequences import Tags, given_spans
-from crowdppl.inference.design_effect import DesignEffect, factors
+from crowdppl.inference.dependence.design_effect import DesignEffect, factors
 from crowdppl.inference.draws import Draws
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel

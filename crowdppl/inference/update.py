@@ -15,14 +15,14 @@ from crowdppl import arguments
 from crowdppl.arguments import Seed, checked
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.joining import as_criteria, joined
 from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.table.encoding import Repeats
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import default_model, model_name
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.numeric.update import update_numbers
 from crowdppl.inference.options import OPTIONS, taken_apart

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence.design_effect import DesignEffect
+from crowdppl.inference.dependence.independence import Independence
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import EvaluatedDraws
-from crowdppl.inference.independence import Independence
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.class_scores import ClassScores

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.data import questions
-from crowdppl.data.columns import column_of
-from crowdppl.data.questions import CRITERIA
+from crowdppl.data.table import questions
+from crowdppl.data.table.columns import column_of
+from crowdppl.data.table.questions import CRITERIA
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 

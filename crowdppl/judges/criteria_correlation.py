@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import positions
+from crowdppl.data.table.identifiers import positions
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.human_likelihood import counts_by_item
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import Coded
+from crowdppl.data.table.identifiers import Coded
 from crowdppl.errors import DataError, OptionError, listed
 from crowdppl.judges.table import Table
 

@@ -13,8 +13,8 @@ import pandas as pd
 
 from crowdppl.arguments import Identifier, checked
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.identifiers import Coded, rows_text
-from crowdppl.data.questions import CRITERIA, named
+from crowdppl.data.table.identifiers import Coded, rows_text
+from crowdppl.data.table.questions import CRITERIA, named
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import criteria, pairwise, values
 from crowdppl.judges.matching import alike, require_common, same_numbers, same_spelling, union

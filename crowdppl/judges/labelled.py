@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifier_checks import variants
-from crowdppl.data.identifiers import encode
-from crowdppl.data.missing_words import codes_for_nothing, words_for_nothing
-from crowdppl.data.spellings import alike, folded
+from crowdppl.data.table.identifier_checks import variants
+from crowdppl.data.table.identifiers import encode
+from crowdppl.data.table.missing_words import codes_for_nothing, words_for_nothing
+from crowdppl.data.table.spellings import alike, folded
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.judges import replies
 from crowdppl.judges.passing import polarity

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.data.identifiers import Coded
+from crowdppl.data.table.identifiers import Coded
 from crowdppl.errors import DataError
 from crowdppl.judges import values
 from crowdppl.judges.table import Table

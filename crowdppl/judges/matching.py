@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
-from crowdppl.data.identifiers import kind_of, positions
-from crowdppl.data.label_names import respelled
+from crowdppl.data.table.identifiers import kind_of, positions
+from crowdppl.data.table.label_names import respelled
 from crowdppl.errors import DataError, listed
 from crowdppl.judges.passing import polarity
 from crowdppl.judges.verdicts import Verdicts

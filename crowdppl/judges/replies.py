@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.cells import absent, is_structured, normal, parsed, plain
-from crowdppl.data.identifiers import rows_text
-from crowdppl.data.missing_words import PROGRAMS
-from crowdppl.data.spellings import folded
+from crowdppl.data.table.cells import absent, is_structured, normal, parsed, plain
+from crowdppl.data.table.identifiers import rows_text
+from crowdppl.data.table.missing_words import PROGRAMS
+from crowdppl.data.table.spellings import folded
 from crowdppl.errors import DataError
 from crowdppl.judges.passing import BAD, polarity
 from crowdppl.judges.states import State, normalised

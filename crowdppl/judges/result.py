@@ -13,7 +13,7 @@ import xarray as xr
 
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, OutputFile, PositiveFloat, PositiveInt, Probability, checked
-from crowdppl.data.identifiers import class_columns
+from crowdppl.data.table.identifiers import class_columns
 from crowdppl.judges import (
     alternative,
     datatree,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.data.identifiers import kind_of
+from crowdppl.data.table.identifiers import kind_of
 from crowdppl.errors import listed
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.matching import text_grades

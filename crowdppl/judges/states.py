@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import Coded, coded, rows_text
-from crowdppl.data.missing_words import PROGRAMS
 from crowdppl.data.readers.tables import whole_numbers
+from crowdppl.data.table.identifiers import Coded, coded, rows_text
+from crowdppl.data.table.missing_words import PROGRAMS
 from crowdppl.errors import DataError, OptionError, suggestion
 from crowdppl.judges.passing import polarity
 

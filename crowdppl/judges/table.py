@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.columns import column_of
-from crowdppl.data.identifiers import Coded, rows_text
+from crowdppl.data.table.columns import column_of
+from crowdppl.data.table.identifiers import Coded, rows_text
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import Coded, kind_of, rows_text
+from crowdppl.data.table.identifiers import Coded, kind_of, rows_text
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 from crowdppl.judges.table import Table

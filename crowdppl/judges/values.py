@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import Coded, coded, rows_text
-from crowdppl.data.questions import codes
-from crowdppl.data.timestamps import since_1970
+from crowdppl.data.table.identifiers import Coded, coded, rows_text
+from crowdppl.data.table.questions import codes
+from crowdppl.data.table.timestamps import since_1970
 from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]
@@ -26,7 +26,7 @@ def names(column: pd.Series[Any], what: str, where: str) -> Coded:
     """Return a column of names as codes; blank texts are missing, too.
 
     Raises:
-        DataError: as :func:`crowdppl.data.identifiers.coded`.
+        DataError: as :func:`crowdppl.data.table.identifiers.coded`.
     """
     every = coded(column, what, where)
     if every.names.dtype != object:

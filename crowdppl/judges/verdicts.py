@@ -14,9 +14,9 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.arguments import Identifier, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.encoding import check_names
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.identifiers import Coded, encode, kind_of, positions, rows_text
+from crowdppl.data.table.encoding import check_names
+from crowdppl.data.table.identifiers import Coded, encode, kind_of, positions, rows_text
 from crowdppl.errors import DataError, listed, suggestion
 from crowdppl.judges import criteria, pairwise, values
 from crowdppl.judges.families import families_of

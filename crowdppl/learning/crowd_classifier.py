@@ -27,7 +27,7 @@ from torch import nn
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError, silent
-from crowdppl.inference.design_effect import NODES, DesignEffect
+from crowdppl.inference.dependence.design_effect import NODES, DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.predict import predict
 from crowdppl.models.raykar import Raykar
@@ -55,7 +55,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         prior_correct: correct pseudo-annotations of every worker in every class, on top of a flat prior.
         prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
         independent: whether labels of one item count as independent in ``label_probability_``. By default it allows for
-            correlated errors, as ``crowdppl.fit`` does (:mod:`crowdppl.inference.design_effect`).
+            correlated errors, as ``crowdppl.fit`` does (:mod:`crowdppl.inference.dependence.design_effect`).
         random_state: seed of the folds, of networks, and of estimators without one.
 
     Attributes:

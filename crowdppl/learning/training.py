@@ -15,7 +15,7 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.features import in_order_of
 from crowdppl.errors import CrowdpplError, DataError, ModelError, OptionError
-from crowdppl.inference.minibatches import in_batches
+from crowdppl.inference.engines.minibatches import in_batches
 from crowdppl.isolation import isolated
 from crowdppl.learning.classifier import Classifier
 from crowdppl.learning.learner import Learner

@@ -12,7 +12,7 @@ from crowdppl import arguments
 from crowdppl.aggregate import Aggregate
 from crowdppl.arguments import Device, PositiveInt, Seed
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.truths import known_truths, truth_codes, truth_columns
+from crowdppl.data.table.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError
 from crowdppl.learning.classifier import Classifier
 from crowdppl.learning.learner import Learner, checked, classifier_of, dropout_perceptron

@@ -6,7 +6,7 @@ import pandas as pd
 
 from crowdppl.arguments import Level, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.identifier_checks import numbers
+from crowdppl.data.table.identifier_checks import numbers
 from crowdppl.errors import DataError
 from crowdppl.metrics.coefficients import agreement
 from crowdppl.metrics.intraclass import intraclass_correlation

@@ -16,8 +16,8 @@ from scipy import special
 
 from crowdppl.arguments import Level, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.identifier_checks import numbers
 from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.table.identifier_checks import numbers
 from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.metrics.score_intervals import TINY, score_interval

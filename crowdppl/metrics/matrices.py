@@ -10,7 +10,7 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.truths import known_truths, truth_codes, truth_columns
+from crowdppl.data.table.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError
 
 Array = npt.NDArray[Any]

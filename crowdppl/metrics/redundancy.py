@@ -15,7 +15,7 @@ from crowdppl import arguments
 from crowdppl.arguments import PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.experiments import thinned
-from crowdppl.data.truths import known_truths, truth_codes, truth_columns
+from crowdppl.data.table.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError, silent
 from crowdppl.inference.fit import fit
 from crowdppl.model.base import AnnotationModel

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.identifier_checks import numbers
+from crowdppl.data.table.identifier_checks import numbers
 from crowdppl.errors import OptionError, listed
 
 Array = npt.NDArray[Any]

@@ -175,7 +175,7 @@ class AnnotationModel(ABC):
 
         Where ``parameters`` are given too, EM has converged to them with ``data.anchor``. Then the anchor that they call for in
         its place is returned, or ``data.anchor`` itself. EM alternates between the two until they agree
-        (:mod:`crowdppl.inference.anchoring`).
+        (:mod:`crowdppl.inference.engines.anchoring`).
         """
         return None
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.data.identifiers import kind_of, positions
-from crowdppl.data.truths import known_truths, truth_columns, unmatched
+from crowdppl.data.table.identifiers import kind_of, positions
+from crowdppl.data.table.truths import known_truths, truth_columns, unmatched
 from crowdppl.errors import DataError, OptionError, listed, warn
 from crowdppl.posterior.variables import PosteriorVariables
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from crowdppl import arguments
 from crowdppl.arguments import Confusions, Level, Prevalences, checked
-from crowdppl.data.identifiers import class_columns
+from crowdppl.data.table.identifiers import class_columns
 from crowdppl.errors import OptionError, listed, suggestion
 
 Array = npt.NDArray[Any]

@@ -13,7 +13,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.arguments import Identifier, InputPath, Level, NonNegativeInt, OutputFile, checked
 from crowdppl.data import html
-from crowdppl.data.identifiers import class_columns
+from crowdppl.data.table.identifiers import class_columns
 from crowdppl.errors import DataError, FileError
 from crowdppl.posterior import effects, io, sets, spans, viewed
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval

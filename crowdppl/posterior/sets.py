@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import class_columns
-from crowdppl.data.structured import EMPTY, SEPARATOR
+from crowdppl.data.table.identifiers import class_columns
+from crowdppl.data.table.structured import EMPTY, SEPARATOR
 from crowdppl.errors import DataError
 from crowdppl.posterior import viewed
 from crowdppl.posterior.measures import interval

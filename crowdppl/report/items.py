@@ -13,8 +13,8 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
-from crowdppl.data.columns import ITEM_COLUMNS, column_of
 from crowdppl.data.readers.source import read_table
+from crowdppl.data.table.columns import ITEM_COLUMNS, column_of
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior.descriptions import TEXT, URL, descriptions
 from crowdppl.posterior.posterior import Posterior

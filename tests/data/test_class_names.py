@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 import crowdppl
 from crowdppl import Annotations, export
-from crowdppl.data.identifiers import class_columns
+from crowdppl.data.table.identifiers import class_columns
 from crowdppl.export import results
 
 WORDS = [

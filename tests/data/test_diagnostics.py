@@ -24,7 +24,7 @@ from crowdppl.data.diagnostics import (
     unused_classes,
     worker_information,
 )
-from crowdppl.data.identifier_checks import variants
+from crowdppl.data.table.identifier_checks import variants
 from crowdppl.metrics import agreement
 
 

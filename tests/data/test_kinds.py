@@ -8,7 +8,7 @@ from commands import run
 
 import crowdppl
 from crowdppl import Annotations, DataError, OptionError
-from crowdppl.data import kinds
+from crowdppl.data.table import kinds
 
 SIZES = ["low", "medium", "high"]
 

@@ -8,8 +8,8 @@ from messy import tickets
 from crowdppl import CrowdpplWarning, DataError, OptionError, fit
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.label_names import respelled
-from crowdppl.data.spellings import edits, folded, near_duplicates, same_look, skeleton
+from crowdppl.data.table.label_names import respelled
+from crowdppl.data.table.spellings import edits, folded, near_duplicates, same_look, skeleton
 from crowdppl.errors import silent
 from crowdppl.inference.update import update
 

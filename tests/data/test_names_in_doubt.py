@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from crowdppl import Annotations
-from crowdppl.data.missing_words import codes_for_nothing
+from crowdppl.data.table.missing_words import codes_for_nothing
 from crowdppl.errors import silent
 
 

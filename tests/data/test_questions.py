@@ -5,7 +5,7 @@ import pytest
 
 import crowdppl
 from crowdppl import CrowdpplWarning, DataError, OptionError
-from crowdppl.data.questions import USUAL
+from crowdppl.data.table.questions import USUAL
 
 ROWS = [
     (item, worker, asked, label)

@@ -6,8 +6,8 @@ import pyarrow
 import pytest
 
 from crowdppl import Annotations, DataError, OptionError
-from crowdppl.data.cells import labels_of, parsed, people
 from crowdppl.data.label_sets import pairs
+from crowdppl.data.table.cells import labels_of, parsed, people
 from crowdppl.errors import silent
 
 

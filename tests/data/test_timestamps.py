@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from crowdppl import Annotations, DataError
-from crowdppl.data.months import month_by_name
-from crowdppl.data.timestamps import durations, since_1970, times
+from crowdppl.data.table.months import month_by_name
+from crowdppl.data.table.timestamps import durations, since_1970, times
 
 
 def days(*texts, **options):

@@ -10,7 +10,7 @@ from catalog import quiet_fit, simulated
 import crowdppl
 from crowdppl import CrowdpplWarning
 from crowdppl.data.synthetic import correlated_crowd
-from crowdppl.inference import anchoring
+from crowdppl.inference.engines import anchoring
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.models import DawidSkene, ItemEffects

@@ -8,13 +8,13 @@ import pytest
 import torch
 from catalog import crowded, prepared, silent
 
-from crowdppl.inference import anderson
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.expectation import CompiledExpectation
-from crowdppl.inference.em_loop import EMLoop
-from crowdppl.inference.m_step import MStep
+from crowdppl.inference.engines import anderson
+from crowdppl.inference.engines.em_loop import EMLoop
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.progress import silent as without_report
-from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.program import check, prior_draws
 from crowdppl.models import ItemEffects

@@ -5,10 +5,10 @@ import pytest
 import torch
 from catalog import CASES, Populations, Stop, crowded, many_from_prior, prepared, quiet_fit, simulated, stopping, tiny
 
-from crowdppl.inference import gibbs
 from crowdppl.inference.backends import chains as compiled
 from crowdppl.inference.backends.choose import compiled_step
 from crowdppl.inference.checkpoint import NOTHING
+from crowdppl.inference.engines import gibbs
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated, pool
 from crowdppl.model.bound import bind

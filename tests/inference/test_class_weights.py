@@ -9,8 +9,8 @@ from catalog import quiet_fit, simulated
 
 import crowdppl
 from crowdppl import Annotations, acquisition
-from crowdppl.inference import class_weights
-from crowdppl.inference.class_weights import WIDTHS, ClassWeights
+from crowdppl.inference.dependence import class_weights
+from crowdppl.inference.dependence.class_weights import WIDTHS, ClassWeights
 from crowdppl.isolation import isolated
 
 

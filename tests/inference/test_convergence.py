@@ -12,9 +12,9 @@ from commands import run
 import crowdppl
 from crowdppl import CrowdpplWarning, Posterior, criticism, report
 from crowdppl.data.alerts import HARDLY_AGREE, SAME_ANSWERS
-from crowdppl.inference import gibbs as engine
 from crowdppl.inference.backends import chains, choose
-from crowdppl.inference.convergence import warning
+from crowdppl.inference.engines import gibbs as engine
+from crowdppl.inference.engines.convergence import warning
 from crowdppl.posterior.variables import NOT_CONVERGED
 
 

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 import crowdppl
 from crowdppl.inference.backends.gradients import density, plain_density
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.chains import Chain, marginals

@@ -8,8 +8,8 @@ import pytest
 from catalog import SkillAndDifficulty, quiet_fit, tiny
 
 from crowdppl.inference.catalogue import catalogue
-from crowdppl.inference.coverage import cited, measured
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence.coverage import cited, measured
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.run import ENGINES
 from crowdppl.models import DawidSkene
 

@@ -12,8 +12,8 @@ from catalog import CASES, SHORT, quiet_fit, simulated, tiny
 import crowdppl
 from crowdppl import OptionError, acquisition, criticism
 from crowdppl.data.synthetic import correlated_crowd
-from crowdppl.inference import design_effect
 from crowdppl.inference.backends.counting import LabelCounts
+from crowdppl.inference.dependence import design_effect
 from crowdppl.models import DawidSkene, ItemEffects, ItemSubtypes
 
 

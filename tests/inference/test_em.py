@@ -14,9 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import crowdppl
 from crowdppl import AnnotationModel, Annotations, CrowdpplWarning
 from crowdppl.inference.catalogue import named_model
+from crowdppl.inference.engines.squarem import coordinates, extrapolate
+from crowdppl.inference.engines.unconstrained import Space, is_simplex
 from crowdppl.inference.run import ENGINES
-from crowdppl.inference.squarem import coordinates, extrapolate
-from crowdppl.inference.unconstrained import Space, is_simplex
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops
 from crowdppl.model.base import provides

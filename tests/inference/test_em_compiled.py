@@ -7,8 +7,8 @@ from catalog import crowded, prepared, quiet_fit, simulated
 
 from crowdppl.inference.backends import choose, em_steps
 from crowdppl.inference.backends.expectation import CompiledExpectation, TorchExpectation
-from crowdppl.inference.m_step import MStep
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated, pool
 from crowdppl.model import weighted_votes
 from crowdppl.model.program import check, prior_draws

@@ -6,7 +6,7 @@ from catalog import CASES, SHORT, in_turn, quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import ModelError
-from crowdppl.inference import guides
+from crowdppl.inference.engines import guides
 from crowdppl.models import LogisticRandomEffects
 
 JOINT = ["full-rank", "low-rank"]

@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 import crowdppl
 from crowdppl import Annotations
-from crowdppl.inference import independence
-from crowdppl.inference.independence import overdispersion, posterior_probability
+from crowdppl.inference.dependence import independence
+from crowdppl.inference.dependence.independence import overdispersion, posterior_probability
 from crowdppl.inference.options import EM
 from crowdppl.model.truths.classes import one_hot
 

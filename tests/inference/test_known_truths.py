@@ -12,9 +12,10 @@ from catalog import PAIRS, SHORT, in_turn, quiet_fit, tiny
 import crowdppl
 from crowdppl import acquisition
 from crowdppl.data.synthetic import correlated_crowd
-from crowdppl.inference import evaluate, known_truths
+from crowdppl.inference import evaluate
 from crowdppl.inference.backends import passes
-from crowdppl.inference.design_effect import POPULATION, WITHIN, DesignEffect, RhoLikelihood
+from crowdppl.inference.dependence import known_truths
+from crowdppl.inference.dependence.design_effect import POPULATION, WITHIN, DesignEffect, RhoLikelihood
 from crowdppl.model.base import provides
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from counterfeit import DEVICE, counterfeit
 
-from crowdppl.inference import lbfgs
+from crowdppl.inference.engines import lbfgs
 
 
 def rosenbrock(x):

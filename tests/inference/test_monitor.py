@@ -6,8 +6,8 @@ import pytest
 import torch
 import xarray as xr
 
-from crowdppl.inference import monitor
-from crowdppl.inference.monitor import BlockMoments, Layout, diagnose, of_draws, places
+from crowdppl.inference.engines import monitor
+from crowdppl.inference.engines.monitor import BlockMoments, Layout, diagnose, of_draws, places
 
 
 def autoregressive(generator, chains, sweeps, quantities, correlation, mean=0.5, spread=0.1):

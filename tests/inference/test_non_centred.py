@@ -15,8 +15,8 @@ from user_models import USER_MODELS, Experience
 
 import crowdppl
 from crowdppl.inference.backends.gradients import plain_density, points, space_of_chains
-from crowdppl.inference.non_centred import NonCentred
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.non_centred import NonCentred
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.program import check

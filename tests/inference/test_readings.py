@@ -5,10 +5,11 @@ import pytest
 import torch
 from catalog import crowded, prepared, quiet_fit, simulated, tiny
 
-from crowdppl.inference import em, evaluate
+from crowdppl.inference import evaluate
 from crowdppl.inference.backends import choose, readings
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
+from crowdppl.inference.engines import em
 from crowdppl.isolation import isolated, pool
 from crowdppl.model.logit_rows import Rows
 from crowdppl.model.program import prior_draws

@@ -5,10 +5,10 @@ import pytest
 import torch
 from catalog import quiet_fit
 
-import crowdppl.inference.em
+import crowdppl.inference.engines.em
 from crowdppl import Annotations
 from crowdppl.inference.backends.passes import once
-from crowdppl.inference.solutions import Solution, different, share, warning
+from crowdppl.inference.engines.solutions import Solution, different, share, warning
 from crowdppl.model.bound import bind
 from crowdppl.model.weighted_votes import contrary_votes, rival_votes, weighted_votes
 from crowdppl.models import LIA, DawidSkene, ItemEffects
@@ -129,9 +129,9 @@ def test_ties_known_truths_and_items_without_annotations_do_not_differ():
 def test_solutions_of_a_model_in_which_an_item_has_several_truths(monkeypatch):
     """What is compared is what is reported: the mean over the cells of an item."""
     data, compared = crowd(1, items=30)[0], []
-    compare = crowdppl.inference.em.solution
+    compare = crowdppl.inference.engines.em.solution
     monkeypatch.setattr(
-        crowdppl.inference.em, "solution", lambda *given: compared.append(compare(*given)) or compared[-1]
+        crowdppl.inference.engines.em, "solution", lambda *given: compared.append(compare(*given)) or compared[-1]
     )
     options = {"max_iter": 4, "steps": 5, "num_samples": 2}
     posterior = quiet_fit(data, LIA(hidden=(3,)), method="em", restarts=1, **options)

@@ -6,7 +6,7 @@ import pytest
 from commands import run
 
 from crowdppl import DataError, OptionError, judges
-from crowdppl.data.questions import CRITERIA
+from crowdppl.data.table.questions import CRITERIA
 from crowdppl.errors import silent
 from crowdppl.judges.criteria_correlation import posterior
 

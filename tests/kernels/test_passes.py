@@ -21,9 +21,9 @@ from crowdppl.inference.backends import passes as sweeps
 from crowdppl.inference.backends.evaluation import PassEvaluation, TorchEvaluation, Weighing
 from crowdppl.inference.backends.expectation import SummedExpectation
 from crowdppl.inference.backends.passes import Items, SparseSums, Sweeps
-from crowdppl.inference.design_effect import factors
-from crowdppl.inference.m_step import MStep
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.dependence.design_effect import factors
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops, parallel
 from crowdppl.model.bound import bind

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 import crowdppl
 from crowdppl import Annotations
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.program import check, unknowns

@@ -13,8 +13,8 @@ from catalog import fit, many_from_prior, quiet_fit, simulated, tiny
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
 from crowdppl.data.synthetic import FOUR_SHARES, common_and_individual, four_abilities, three_gaussians, two_gaussians
-from crowdppl.inference.m_step import MStep
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.conjugacy import dirichlet_mode

@@ -234,9 +234,9 @@ def test_custom_sites_carry_the_callers_identifiers():
 
 
 def test_too_large_for_a_normal_approximation_is_told(monkeypatch):
-    import crowdppl.inference.em
+    import crowdppl.inference.engines.em
 
-    monkeypatch.setattr(crowdppl.inference.em, "LAPLACE_SIZE", 3)
+    monkeypatch.setattr(crowdppl.inference.engines.em, "LAPLACE_SIZE", 3)
     data, _, _ = simulated(items=20, workers=6, model=SkillAndDifficulty())
     with pytest.warns(CrowdpplWarning, match="there are no intervals"):
         posterior = fit(data, SkillAndDifficulty(), method="em")

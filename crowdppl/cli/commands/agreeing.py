@@ -44,9 +44,9 @@ def agreement_command(
     from crowdppl.cli import inputs
     from crowdppl.cli.display import agreement as display_agreement
     from crowdppl.cli.display.shared import show_notes
-    from crowdppl.data.identifier_checks import numbers
     from crowdppl.data.numeric import NumericAnnotations
     from crowdppl.data.sequences import Tags
+    from crowdppl.data.table.identifier_checks import numbers
     from crowdppl.posterior.workers import default_level
 
     if out is not None and out.suffix not in export.SUFFIXES:

@@ -177,10 +177,10 @@ def _read(
     from crowdppl import report
     from crowdppl.cli import inputs
     from crowdppl.data import read as reading
-    from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
     from crowdppl.data.readers.arrow import release_memory
     from crowdppl.data.readers.streams import source_name
     from crowdppl.data.sequences import TOKEN, in_sequences
+    from crowdppl.data.table.columns import ITEM_COLUMNS, WORKER_COLUMNS
 
     source = source_name(file)
     records, digest = inputs.read_annotations(file, how_read.format, how_read.choices())

@@ -159,9 +159,9 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
         by criterion if there are several, ``None`` without a file; and what identifies the input.
     """
     from crowdppl.cli import inputs
-    from crowdppl.data.questions import CRITERIA, only
-    from crowdppl.data.questions import named as named_columns
     from crowdppl.data.readers.streams import local, source_name
+    from crowdppl.data.table.questions import CRITERIA, only
+    from crowdppl.data.table.questions import named as named_columns
     from crowdppl.judges.human import HumanLabels
     from crowdppl.judges.readers.formats import people_of, read_each
 

@@ -71,8 +71,8 @@ def _of_column(file: Path, how_read: Reading, columns: Columns, name: str) -> pd
         DataError: if there is no such column.
     """
     from crowdppl.cli import inputs
-    from crowdppl.data.columns import WORKER_COLUMNS, column_of
     from crowdppl.data.readers.streams import source_name
+    from crowdppl.data.table.columns import WORKER_COLUMNS, column_of
 
     frame, source = inputs.read_annotations(file, how_read.format, how_read.choices())[0].frame, source_name(file)
     if name not in frame.columns:

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from crowdppl.cli.application import console, in_command
 from crowdppl.cli.display.shared import show_notes
-from crowdppl.inference.coverage import NARROW
+from crowdppl.inference.dependence.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior
 
 if TYPE_CHECKING:

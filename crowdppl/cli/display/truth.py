@@ -10,7 +10,7 @@ from rich.markup import escape
 from crowdppl.cli.application import console
 from crowdppl.cli.display.grades import show_grades
 from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_first
-from crowdppl.data.columns import ITEM_COLUMNS
+from crowdppl.data.table.columns import ITEM_COLUMNS
 from crowdppl.posterior.posterior import Posterior, probability_columns
 from crowdppl.posterior.sets import has_sets, shares
 from crowdppl.posterior.spans import has_spans

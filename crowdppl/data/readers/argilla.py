@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from crowdppl.data.cells import is_structured
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.table.cells import is_structured
 from crowdppl.errors import DataError
 
 _FLAT = ".responses"

@@ -20,7 +20,6 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
-from crowdppl.data.identifiers import dictionary_parts
 from crowdppl.data.readers.opening import (
     LIMIT,
     READ_ERRORS,
@@ -43,6 +42,7 @@ from crowdppl.data.readers.tables import (
     unprotected,
     unreadable_parquet,
 )
+from crowdppl.data.table.identifiers import dictionary_parts
 from crowdppl.errors import FileError
 from crowdppl.isolation import limited_arrow
 

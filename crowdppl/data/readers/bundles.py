@@ -16,12 +16,12 @@ from typing import Any
 import pandas as pd
 import pyarrow
 
-from crowdppl.data.columns import WORKER_COLUMNS
 from crowdppl.data.readers.brat import STANDOFF, TEXT
 from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, decompressed
 from crowdppl.data.readers.records import Records, uniform
 from crowdppl.data.readers.source import ENDINGS, SourceFile, stem
 from crowdppl.data.readers.streams import local, source_name
+from crowdppl.data.table.columns import WORKER_COLUMNS
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.files import digests
 

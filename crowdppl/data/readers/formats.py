@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdppl.data.questions import of_question
 from crowdppl.data.readers import (
     argilla,
     brat,
@@ -27,6 +26,7 @@ from crowdppl.data.readers.records import Choices, NothingError, Records
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import source_name
+from crowdppl.data.table.questions import of_question
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
 Reader = Callable[[SourceFile, Choices], Records]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from crowdppl.data.cells import absent
-from crowdppl.data.columns import LABEL_COLUMNS, WORKER_COLUMNS
 from crowdppl.data.readers.platforms import rows_of
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.table.cells import absent
+from crowdppl.data.table.columns import LABEL_COLUMNS, WORKER_COLUMNS
 from crowdppl.errors import DataError, listed
 
 # First column of Google's tables, in some of its languages, and of Microsoft's.

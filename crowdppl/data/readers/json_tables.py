@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
 
 # Keys of an object under which a list of records may stand.
 _LISTS = ("data", "records", "rows", "items", "results", "annotations", "labels")

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from crowdppl.data.cells import PARTS, absent
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.spans import Span, SpanRows
+from crowdppl.data.table.cells import PARTS, absent
 from crowdppl.errors import DataError, FileError, listed
 
 # Result types that are a label of the whole task, and the key of the label.

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.data.cells import absent, parsed
 from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.timestamps import since_1970
+from crowdppl.data.table.cells import absent, parsed
+from crowdppl.data.table.timestamps import since_1970
 from crowdppl.errors import DataError, listed
 
 GOLD = ("_gold", "_gold_reason")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
+from crowdppl.data.table.structured import CHOICES_OF_SEVERAL, Several
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 
 # Label of skipped annotations with skip="label".

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.data.cells import absent, is_structured, parsed, people, plain
-from crowdppl.data.identifiers import unstorable
 from crowdppl.data.readers.records import SKIPPED, Choices, NothingError, Records, uniform
-from crowdppl.data.structured import single_labels
-from crowdppl.data.timestamps import since_1970
+from crowdppl.data.table.cells import absent, is_structured, parsed, people, plain
+from crowdppl.data.table.identifiers import unstorable
+from crowdppl.data.table.structured import single_labels
+from crowdppl.data.table.timestamps import since_1970
 from crowdppl.errors import DataError, listed
 
 # Columns of annotations; columns of files with these names are not added to them.

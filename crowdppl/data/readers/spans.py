@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from crowdppl.data.cells import absent, people, plain
 from crowdppl.data.readers.records import Records
 from crowdppl.data.sequences import TOKEN
+from crowdppl.data.table.cells import absent, people, plain
 from crowdppl.errors import DataError
 
 OUTSIDE = "O"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from crowdppl.data.cells import absent
 from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.spans import Span, SpanRows
 from crowdppl.data.readers.tables import integers
+from crowdppl.data.table.cells import absent
 from crowdppl.errors import DataError, FileError
 
 # Interfaces of Prodigy in which the answer concerns parts of a task, or a text.

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crowdppl.data.columns import item_column
-from crowdppl.data.identifier_checks import written_number
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
@@ -26,6 +24,8 @@ from crowdppl.data.readers.worker_columns import (
     renamed_copies,
     unsure,
 )
+from crowdppl.data.table.columns import item_column
+from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.errors import DataError, FileError, listed
 
 # Frame attribute: the row of the table that each annotation is in.

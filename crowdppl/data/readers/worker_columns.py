@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifier_checks import written_number
-from crowdppl.data.missing_words import is_for_nothing
+from crowdppl.data.table.identifier_checks import written_number
+from crowdppl.data.table.missing_words import is_for_nothing
 from crowdppl.errors import DataError, listed
 
 # Names of the item column; otherwise it is the first column.
 ITEM_NAMES = ("task", "item", "id", "example_id", "index", "")
 BLANK = ("", "nan", "NaN")
-# Words for nothing, beside those of :mod:`crowdppl.data.missing_words`, that are no labels that columns have in common.
+# Words for nothing, beside those of :mod:`crowdppl.data.table.missing_words`, that are no labels that columns have in common.
 _NO_LABEL = ("NA", "None", "?")
 # Names of columns with labels that no worker gave, and with what is known of an item.
 _LABELS = re.compile(

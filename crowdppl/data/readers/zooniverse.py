@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.data.cells import PARTS, absent
 from crowdppl.data.readers.platforms import durations, rows_of
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.table.cells import PARTS, absent
 from crowdppl.errors import DataError
 
 COLUMNS = frozenset(("annotations", "subject_ids", "user_name"))

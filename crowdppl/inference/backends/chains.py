@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.passes import ANNOTATIONS, REAL, in_full
-from crowdppl.inference.monitor import BlockMoments, Layout
+from crowdppl.inference.engines.monitor import BlockMoments, Layout
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 

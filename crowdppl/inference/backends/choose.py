@@ -35,8 +35,8 @@ from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler
 from crowdppl.inference.distributed.group import GROUP, ProcessGroup
 from crowdppl.inference.distributed.shares import DistributedSums
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.m_step import MStep
-from crowdppl.inference.unconstrained import Space
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters

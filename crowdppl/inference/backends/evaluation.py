@@ -12,7 +12,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.alike import alike
 from crowdppl.inference.backends.passes import Items, Sweeps
-from crowdppl.inference.design_effect import factors
+from crowdppl.inference.dependence.design_effect import factors
 from crowdppl.inference.memory import chunk
 from crowdppl.inference.sampling import sample_truth_from_probabilities
 from crowdppl.kernels.ops import above_zero, normalise, sum_by

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from crowdppl.inference.backends.em_steps import EMSteps
 from crowdppl.inference.backends.passes import Sweeps
-from crowdppl.inference.m_step import MStep
+from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.memory import chunk
 from crowdppl.kernels.ops import read
 from crowdppl.kernels.statistics import Statistics
@@ -42,7 +42,7 @@ class Expectation(ABC):
         name: of the computation, as results state it.
         passes: compiled passes over the annotations, where this process alone takes them.
         memory: how many earlier steps a run that goes alone is extrapolated from, besides the last one
-            (:mod:`crowdppl.inference.anderson`); 0 for SQUAREM.
+            (:mod:`crowdppl.inference.engines.anderson`); 0 for SQUAREM.
     """
 
     name: str

@@ -23,10 +23,10 @@ from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.batching import Function, batched
 from crowdppl.inference.backends.hamiltonian import Tuning
 from crowdppl.inference.backends.samplers import Group, Run, TorchSampler
-from crowdppl.inference.m_step import MStep, expected
-from crowdppl.inference.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed
+from crowdppl.inference.engines.m_step import MStep, expected
+from crowdppl.inference.engines.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.sampling import sample_truth
-from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import streams_kept
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel

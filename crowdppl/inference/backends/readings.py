@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, Arrays, begun
-from crowdppl.inference.design_effect import START
+from crowdppl.inference.dependence.design_effect import START
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters

@@ -21,8 +21,8 @@ from crowdppl.inference.backends.chains import PARTS, SPARSE, Chain, Chains
 from crowdppl.inference.backends.hamiltonian import Tuning
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.checkpoint import Checkpoint
+from crowdppl.inference.engines.monitor import BlockMoments, Layout
 from crowdppl.inference.memory import chunk, work_bytes
-from crowdppl.inference.monitor import BlockMoments, Layout
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.sampling import GumbelMaxSampler, sample_repeatedly, sample_truth
 from crowdppl.kernels.steps import CompiledStep

@@ -13,7 +13,7 @@ from crowdppl.data.diagnostics import separate_groups
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed, suggestion, warn
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest_of_numbers
-from crowdppl.inference.convergence import warning as not_converged
+from crowdppl.inference.engines.convergence import warning as not_converged
 from crowdppl.inference.numeric import em, gibbs, gradients
 from crowdppl.inference.numeric.datatree import to_datatree
 from crowdppl.inference.numeric.draws import NumericDraws

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
-from crowdppl.inference.monitor import Diagnosis, of_draws
+from crowdppl.inference.engines.monitor import Diagnosis, of_draws
 from crowdppl.inference.numeric.draws import STORED, NumericDraws, thinned
 from crowdppl.inference.numeric.em import Loop
 from crowdppl.inference.numeric.readings import Moments, Parameters, given_labels, readings

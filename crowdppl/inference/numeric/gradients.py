@@ -20,7 +20,7 @@ from torch import Tensor
 
 from crowdppl.errors import OptionError
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
-from crowdppl.inference.monitor import of_draws
+from crowdppl.inference.engines.monitor import of_draws
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.em import Loop
 from crowdppl.inference.options import engine

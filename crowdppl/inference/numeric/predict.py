@@ -13,11 +13,11 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.data.features import in_order, matrix
 from crowdppl.data.frames import indexed
-from crowdppl.data.identifiers import clean, kind_of
 from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.table.columns import ITEM_COLUMNS
+from crowdppl.data.table.identifiers import clean, kind_of
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.numeric.network import Network
 from crowdppl.inference.numeric.readings import Parameters, conditional

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from crowdppl.data.encoding import Repeats
 from crowdppl.data.features import in_order
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.identifiers import kind_of
 from crowdppl.data.numeric import NumericAnnotations, numeric_annotations
+from crowdppl.data.table.encoding import Repeats
+from crowdppl.data.table.identifiers import kind_of
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.numeric.fit import fit_numbers
 from crowdppl.inference.options import OPTIONS, taken_apart

@@ -14,11 +14,11 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.dataset
 
-from crowdppl.data.columns import ROLES, three_columns
 from crowdppl.data.readers.opening import READ_ERRORS
 from crowdppl.data.readers.streams import is_stream, source_name
 from crowdppl.data.readers.tables import unreadable_parquet
-from crowdppl.data.truths import truth_column
+from crowdppl.data.table.columns import ROLES, three_columns
+from crowdppl.data.table.truths import truth_column
 from crowdppl.errors import DataError, FileError
 
 Array = npt.NDArray[Any]

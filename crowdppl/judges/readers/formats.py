@@ -13,11 +13,11 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, PositiveInt, checked
-from crowdppl.data import questions
 from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.streams import local, source_name
+from crowdppl.data.table import questions
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 from crowdppl.judges import criteria
 from crowdppl.judges.readers import (

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifier_checks import numbers
+from crowdppl.data.table.identifier_checks import numbers
 from crowdppl.errors import DataError
 from crowdppl.posterior import viewed
 from crowdppl.posterior.measures import ENDS, default_level, interval

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import class_columns
+from crowdppl.data.table.identifiers import class_columns
 from crowdppl.errors import DataError
 from crowdppl.posterior.measures import ENDS, interval
 from crowdppl.posterior.variables import PosteriorVariables

@@ -12,7 +12,7 @@ import torch
 from crowdppl import arguments
 from crowdppl.arguments import Folder, InputPath, Level, NonNegativeFloat, NonNegativeInt, PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import item_column
+from crowdppl.data.table.columns import item_column
 from crowdppl.errors import FileError, ModelError, OptionError, listed, suggestion, warn
 from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
 from crowdppl.inference.checkpoint import EVERY, FORMAT, Checkpoint

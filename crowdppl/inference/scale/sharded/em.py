@@ -8,12 +8,12 @@ import torch
 
 from crowdppl.inference.backends.expectation import SummedExpectation
 from crowdppl.inference.checkpoint import Checkpoint
-from crowdppl.inference.em_loop import EMLoop
-from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
-from crowdppl.inference.m_step import MStep
+from crowdppl.inference.engines.em_loop import EMLoop
+from crowdppl.inference.engines.em_state import EMCheckpoint, EMResult, EMState
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.scale.sharded.parts import Parts
-from crowdppl.inference.unconstrained import Space
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import check
 
@@ -21,7 +21,7 @@ from crowdppl.model.program import check
 def em(
     model: BoundModel, parts: Parts, report: ProgressCallback, keep: Checkpoint, *, max_iter: int, tol: float
 ) -> EMResult:
-    """Run EM from the majority vote, as :func:`crowdppl.inference.em.em` does with one start.
+    """Run EM from the majority vote, as :func:`crowdppl.inference.engines.em.em` does with one start.
 
     Args:
         model: with closed-form updates.

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.inference.checkpoint import Checkpoint
+from crowdppl.inference.engines.monitor import BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.memory import KEPT
-from crowdppl.inference.monitor import BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.scale.sharded.parts import Parts
 from crowdppl.model.base import Parameters

@@ -12,7 +12,7 @@ import torch
 
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, Level, OutputFile, PositiveFloat, PositiveInt, Seed, checked
-from crowdppl.data.columns import item_column
+from crowdppl.data.table.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.inference.catalogue import catalogue, model_name, named_model, refuse_numeric
 from crowdppl.inference.memory import ROWS

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, warn
-from crowdppl.inference.guides import guide_draws, guide_of, medians
-from crowdppl.inference.m_step import MStep
+from crowdppl.inference.engines.guides import guide_draws, guide_of, medians
+from crowdppl.inference.engines.m_step import MStep
+from crowdppl.inference.engines.svi import adam, require_finite
+from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.scale.streaming.dataset import Stored
-from crowdppl.inference.svi import adam, require_finite
-from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import check

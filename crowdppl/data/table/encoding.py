@@ -1,0 +1,364 @@
+"""From the columns of a table to the fields of :class:`crowdppl.Annotations`: cleaned, checked, coded and sorted by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse
+import torch
+
+from crowdppl.data.covariates import Covariates, design, with_experience
+from crowdppl.data.table import criteria as of_criteria
+from crowdppl.data.table import label_forms, label_names
+from crowdppl.data.table.columns import ROLES
+from crowdppl.data.table.identifier_checks import (
+    equal_numbers,
+    fractions,
+    lookalikes,
+    padded_numbers,
+    same_numbers,
+    scientific,
+    spaced,
+    variants,
+)
+from crowdppl.data.table.identifier_forms import notes_on
+from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
+from crowdppl.data.table.rows_in_doubt import notes_on_rows
+from crowdppl.data.table.several import as_text, one_each
+from crowdppl.data.table.spellings import folded
+from crowdppl.data.table.structured import Several
+from crowdppl.data.table.timestamps import Dates, durations, times
+from crowdppl.data.table.truths import KnownTruths, TruthColumn, known_truths, truth_codes
+from crowdppl.errors import DataError, listed, warn
+
+Array = npt.NDArray[Any]
+Repeats = Literal["keep", "last", "refuse"]
+
+
+def encode_columns(
+    item_column: pd.Series[Any],
+    worker_column: pd.Series[Any],
+    label_column: pd.Series[Any],
+    *,
+    truth: tuple[TruthColumn, TruthColumn] | None,
+    names: tuple[Any, Any, Any],
+    declared: tuple[Iterable[Any] | None, ...],
+    repeats: Repeats,
+    source: str,
+    several: Several = "refuse",
+    timings: Mapping[str, pd.Series[Any]] | None = None,
+    dates: Dates | None = None,
+    choices: label_names.LabelChoices = label_names.USUAL,
+    covariates: Covariates | None = None,
+    criteria: of_criteria.Criteria | None = None,
+) -> dict[str, Any]:
+    """Clean, check, code and sort three columns: the fields of :class:`crowdppl.Annotations`.
+
+    Args:
+        item_column: item of each annotation, ``(A,)``.
+        worker_column: worker of each annotation, ``(A,)``.
+        label_column: label of each annotation, ``(A,)``; rows without one are dropped.
+        truth: known truths.
+        names: names of the three columns in messages.
+        declared: all items, workers and labels in order; ``None`` for those that occur.
+        repeats: treatment of repeated annotations, see :meth:`crowdppl.Annotations.from_frame`.
+        source: name of the table in messages.
+        several: treatment of several labels in a cell, see :meth:`crowdppl.Annotations.from_frame`.
+        timings: columns of numbers or times by field, ``(A,)`` each.
+        dates: whether the day or the month comes first in timestamps, see :func:`crowdppl.data.table.timestamps.times`.
+        choices: of the caller about names of labels.
+        covariates: the table, and the formula of the covariates of its rows, if any.
+        criteria: the column of the criteria of grades, if any.
+
+    Raises:
+        DataError: if the columns cannot be used.
+    """
+    if len(label_column) == 0:
+        raise DataError(f"{source}: no rows; at least one annotation is needed")
+    notes: list[str] = []
+    where = [f"{source}, column {str(name)!r}" for name in names]
+    series = (item_column, as_text(worker_column), as_text(label_column))
+    columns = [coded(c, r, w) for c, r, w in zip(series, ROLES, where, strict=True)]
+    labels_declared = declared[2]
+    if labels_declared is not None and not isinstance(labels_declared, (str, bytes, set, frozenset)):
+        labels_declared = list(labels_declared) if isinstance(labels_declared, Iterable) else labels_declared
+        # Declared labels are classes as they are written.
+        several = "keep" if _all_declared(columns[2].names, labels_declared) else several
+    written = columns[2].names
+    columns, source_rows = one_each(columns, several, where, notes)
+    for column, role, column_name in zip(columns[:2], ROLES[:2], where[:2], strict=True):
+        if column.missing.any():
+            rows = np.flatnonzero(column.missing)
+            raise DataError(
+                f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows"
+            )
+    if labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written:
+        labels_declared = label_column.cat.categories
+    known = known_truths(truth, several)
+    naming = label_names.named(columns, known.label, labels_declared, choices, where[2])
+    notes += naming.unclear
+    for sentence in naming.notes:
+        _note(notes, sentence)
+    columns[2], known = naming.apply(columns[2]), known._replace(label=naming.apply(known.label)).without_blanks()
+    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
+    if source_rows is not None:
+        labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
+    explicit = labels_declared is not None
+    labels_declared = naming.declared(labels_declared)
+    items_declared, workers_declared, _ = declared
+    item, items = encode(columns[0], items_declared, "task", where[0], rows=labelled_rows, ordered=False)
+    worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=labelled_rows, ordered=False)
+    if labels_declared is None and len(known.item.names):
+        # A class may occur in known truths only: declare the sorted union.
+        labels_declared = _all_classes(columns[2].names, known, where[2])
+    if not explicit and naming.order is not None:
+        occurring = columns[2].names.tolist() if labels_declared is None else list(labels_declared)
+        labels_declared = [name for name in naming.order if name in occurring]
+    label, labels = encode(columns[2], labels_declared, "label", where[2], rows=labelled_rows, ordered=True)
+    del columns
+    if len(labels) < 2:
+        if explicit:
+            raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
+        _note(
+            notes,
+            f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
+            f"With one class every label is correct by construction, and accuracy cannot be estimated",
+        )
+    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart.
+    for identifiers, role in ((items, "task"), (workers, "worker"), *([] if choices.fold else [(labels, "label")])):
+        check_names(identifiers, role, source, notes)
+    _check_padding(labels, source, notes)
+    if not explicit:
+        _check_numeric_labels(labels, source, notes, graded=choices.graded)
+        notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
+        notes += notes_on_rows((item, worker, label), (items, workers, labels), labelled_rows, source)
+    misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
+    doubts = list(naming.doubts)
+    if misspelt:
+        sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where[2])
+        _note(notes, sentence)
+        doubts += [sentence] * doubtful
+    order = sort_by_item(item, len(items))
+    # A rater who grades an item by another criterion does not repeat an annotation.
+    graded_by = worker
+    if criteria is not None:
+        criterion, criteria_names = of_criteria.encoded(criteria, labelled_rows, source)
+        graded_by = worker * len(criteria_names) + criterion
+    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes)
+    if kept is not None:
+        order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
+    known_codes, truth_notes = truth_codes(known, items, labels, source)
+    result: dict[str, Any] = {
+        "item": torch.from_numpy(item[order]),
+        "worker": torch.from_numpy(worker[order]),
+        "label": torch.from_numpy(label[order]),
+        "truth": torch.from_numpy(known_codes),
+        "items": items,
+        "workers": workers,
+        "labels": labels,
+        "notes": (*notes, *truth_notes),
+        "doubts": tuple(doubts),
+        "misspelt": tuple((one.label, one.meant) for one in misspelt),
+    }
+    if criteria is not None:
+        result |= {"criterion": torch.from_numpy(criterion[order]), "criteria": criteria_names}
+    for field, timing in (timings or {}).items():
+        place = f"{source}, column {str(timing.name)!r}"
+        if field == "timestamp":
+            values, added = times(timing, place, dates=dates)
+            result["notes"] = (*result["notes"], *added)
+        else:
+            values = durations(timing, place)
+        result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])
+    if covariates is not None:
+        own = covariates.table.iloc[order if labelled_rows is None else labelled_rows[order]].reset_index(drop=True)
+        time = result["timestamp"].numpy() if "timestamp" in result else None
+        table = with_experience(own, result["worker"].numpy(), time, workers, covariates.earlier, covariates.time)
+        result["covariates"] = design(covariates.formula, table, source, covariates.earlier)
+    return result
+
+
+def _all_declared(names: Array, declared: Any) -> bool:
+    return isinstance(declared, list) and set(map(str, names.tolist())) <= set(map(str, declared))
+
+
+def _drop_unlabelled(
+    columns: list[Coded], where: str, notes: list[str], nothing: Mapping[str, int], named: Iterable[str]
+) -> tuple[list[Coded], Array | None]:
+    """Drop rows without a label; return the columns and the rows kept, ``None`` for all."""
+    unlabelled = columns[2].missing
+    if unlabelled.all():
+        raise DataError(f"{where}: every label is missing; at least one annotation is needed")
+    if not unlabelled.any():
+        return columns, None
+    rows, dropped = np.flatnonzero(~unlabelled), np.flatnonzero(unlabelled)
+    total = len(unlabelled)
+    words = ", ".join(f"{count:,} {word!r}" for word, count in nothing.items())
+    advice = f"; among them {words}" if words else ""
+    if not {folded(word) for word in nothing} <= {folded(word) for word in named}:
+        advice += "; keep_missing=True takes such words for classes"
+    _note(notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)}){advice}")
+    return [column.take(rows) for column in columns], rows
+
+
+def check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
+    """Warn of names that differ in capitals, white space or Unicode form only, and of white space around names."""
+    same_form = lookalikes(identifiers)
+    case_pairs = [(name, other) for name, other in variants(identifiers) if name not in same_form]
+    in_pairs = {name for pair in case_pairs for name in pair}
+    padded = [name for name in spaced(identifiers) if name not in in_pairs]
+    if case_pairs:
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(case_pairs))} in capitals or white space only: {paired_names(case_pairs, 2)}. "
+            f"Each is treated as a different {role}; write them alike if they are the same",
+        )
+    if padded:
+        _note(notes, f"{source}: white space around {role} names is kept as it is: {listed(padded, 2)}")
+    if same_form:
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
+            f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
+        )
+    numbers = same_numbers(identifiers) if role != "label" else []
+    if numbers:
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(numbers))} in leading zeros or decimals only: {paired_names(numbers, 2)}. Each is "
+            f"treated as a different {role}; write them alike if they are the same",
+        )
+    shortened = scientific(identifiers) if role != "label" else []
+    if shortened:
+        _note(
+            notes,
+            f"{source}: {role} names such as {listed(shortened, 2)} were probably shortened by a spreadsheet: different ones "
+            f"may have become one; export them again as text",
+        )
+    if role != "label":
+        again = {name for pair in (*case_pairs, *numbers) for name in pair}
+        notes += notes_on(identifiers, role, source, again | set(same_form))
+
+
+def _check_padding(labels: Array, source: str, notes: list[str]) -> None:
+    """Warn of labels that differ in leading zeros only."""
+    zeros = padded_numbers(labels)
+    if zeros:
+        _note(
+            notes,
+            f"{source}: {_differ('label', len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, "
+            f"merge them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}",
+        )
+
+
+def paired_names(pairs: Sequence[tuple[str, str]], most: int = 5) -> str:
+    """Return pairs of names as readable text, with the number of pairs that are left out."""
+    text = ", ".join(f"{name!r} and {other!r}" for name, other in pairs[:most])
+    return text if len(pairs) <= most else f"{text}, and {len(pairs) - most:,} more"
+
+
+def _differ(role: str, count: int) -> str:
+    return f"1 {role} name differs from another" if count == 1 else f"{count:,} {role} names differ from others"
+
+
+def _check_numeric_labels(labels: Array, source: str, notes: list[str], *, graded: bool) -> None:
+    """Warn of labels that look like scores, and of numbers written in two ways."""
+    scores, duplicates = fractions(labels), equal_numbers(labels)
+    if scores and not graded:
+        _note(
+            notes,
+            f"{source}: labels are numbers, some of them not whole ({listed(scores)}), and are treated as {len(labels):,} "
+            f"unordered classes; if they are grades, say so with kind='ordinal' (--kind ordinal); if scores, round or bin them",
+        )
+    if duplicates:
+        _note(
+            notes,
+            f"{source}: {len(duplicates):,} labels are the same number as others but are treated as different classes: "
+            f"{paired_names(duplicates)}; write them alike if they are the same",
+        )
+
+
+def _note(notes: list[str], sentence: str) -> None:
+    notes.append(sentence)
+    warn(sentence)
+
+
+def _all_classes(labels: Array, known: KnownTruths, where: str) -> Array:
+    """Return the classes of annotations, ``(n,)`` names, and of known truths, sorted."""
+    if kind_of(labels) != kind_of(known.label.names):
+        raise DataError(
+            f"{where}: labels are {kind_of(labels)} but {known.where_label}: {kind_of(known.label.names)}; "
+            f"write both as strings or both as integers"
+        )
+    both = [*labels.tolist(), *known.label.names.tolist()]
+    # Cleaned again: large unsigned integers together with signed ones need a type that holds both.
+    names, _ = clean(pd.Series(both, dtype=object), "label", where)
+    return np.unique(names)
+
+
+def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
+    """Return the stable order ``(A,)`` that sorts annotations by item; a slice of everything if they are sorted."""
+    if bool((item[1:] >= item[:-1]).all()):
+        return slice(None)
+    # Conversion to compressed sparse rows is a counting sort: linear time.
+    position = np.arange(len(item))
+    rows = scipy.sparse.coo_array((np.ones(len(item), dtype=np.int8), (item, position)), shape=(items, len(item)))
+    return rows.tocsr().indices
+
+
+def repeated(
+    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array | None, source: str, notes: list[str]
+) -> Array | None:
+    """Return which annotations ``(A,)`` to keep under the policy for repeated ones; ``None`` for all.
+
+    Args:
+        item: item of each annotation, ``(A,)``.
+        worker: worker of each, ``(A,)``.
+        label: code of the label of each, ``(A,)``.
+        repeats: the policy.
+        rows: rows of the annotations in the table, for messages; ``None`` if they are the whole table.
+        source: name of the table in messages.
+        notes: sentences on what was found, added to.
+
+    Raises:
+        DataError: for repeated annotations that are to be refused.
+    """
+
+    def pair_codes() -> Array:
+        key = item * (int(worker.max()) + 1)
+        key += worker
+        return key
+
+    key = pair_codes()
+    key.sort()
+    repeated_keys = key[1:][key[1:] == key[:-1]]
+    if len(repeated_keys) == 0:
+        return None
+    key = pair_codes()
+    # Repeats are rare: the remaining steps use their rows only.
+    at = np.flatnonzero(pd.Index(key, copy=False).isin(pd.unique(repeated_keys)))
+    pair = pd.Series(key[at])
+    later = pair.duplicated(keep="first").to_numpy()
+    if repeats == "refuse":
+        raise DataError(
+            f"{source}, {rows_text(at[later], of=rows)}: the worker has annotated the item before; drop the rows, or choose "
+            f"repeats='keep' (all annotations count) or repeats='last'"
+        )
+    if repeats == "last":
+        dropped = at[pair.duplicated(keep="last").to_numpy()]
+        notes.append(f"{source}: kept the last of repeated annotations, {len(dropped):,} earlier ones dropped")
+        keep = np.ones(len(key), dtype=bool)
+        keep[dropped] = False
+        return keep
+    # Rows with distinct labels of a pair: a pair with more than one contradicts itself.
+    labels = pd.DataFrame({"pair": pair, "label": label[at]}).drop_duplicates()
+    differing = labels["pair"].duplicated().to_numpy()
+    notes.append(
+        f"{source}: {int(later.sum()):,} repeated annotations of an item by the same worker kept "
+        f"({labels['pair'][differing].nunique():,} worker-item pairs have different labels)"
+    )
+    return None

@@ -1,0 +1,234 @@
+"""Names of items and workers that other programs have changed, and names that stand for nobody: what a careful reader would ask.
+
+Everything works on distinct names and results in notes. Nothing is merged or left out.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdppl.data.table.missing_words import PROGRAMS
+from crowdppl.data.table.spellings import same_look, skeleton, visible
+from crowdppl.errors import listed
+
+Array = npt.NDArray[Any]
+
+# Of more names than this, forms are not compared.
+MOST = 20_000
+# Digits that a spreadsheet keeps of a number, and how many names without further ones show that it was one.
+_DIGITS, _ROUNDED = 15, 3
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+# How a spreadsheet shows 1-2, 3/4 and MARCH1, which it takes for dates.
+SHEET_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}", re.IGNORECASE)
+_PERSON = re.compile(r"(human|person|annotator|expert|rater|crowd|worker)s?(_?\d+)?")
+_PEOPLE = ("worker", "judge")
+_LONGEST_DATE = 7
+_NOBODY = frozenset(
+    ("none", "na", "unknown", "undefined", "anonymous", "anon", "anonymized", "not-logged-in", "guest", "deleted")
+)
+_FOR_NOBODY = _NOBODY | PROGRAMS
+_SUMMARY = re.compile(
+    r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicated|adjudication|final|resolved|curated"
+    r"|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
+    r"|(grand_?)?total|sum|all|overall|average|mean|median"
+)
+_ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+_FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
+_NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
+_HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
+# Signs of a text that is escaped, for HTML or an address; signs of a code or an e-mail address, in no word for nobody.
+_ESCAPED, _CODE = re.compile("[%&]"), re.compile("[0-9@]")
+_UUID_LENGTHS = (32, 36)
+_QUOTES = ("=", '"', "'", "`")
+_QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
+
+
+def notes_on(names: Array, role: str, source: str, alike: Iterable[str] = ()) -> list[str]:
+    """Return notes on the names of items or workers.
+
+    Args:
+        names: distinct identifiers, ``(n,)``.
+        role: ``task`` or ``worker``.
+        source: name of the table.
+        alike: names of which another note says that they look like others.
+    """
+    if names.dtype != object:
+        if role in _PEOPLE and names.dtype.kind == "i" and (names < 0).sum() == 1 and names.min() == -1:
+            return [_as_name(["-1"], role, source)]
+        return _of_rounded([str(name) for name in names.tolist()] if _large(names) else [], role, source)
+    texts = names.tolist()
+    notes = _of_nobody(texts, role, source) + _of_rounded(texts, role, source) + _of_programs(texts, role, source)
+    pairs = other_forms(texts, role, set(alike))
+    if pairs:
+        examples = ", ".join(f"{name!r} and {other!r}" for name, other in pairs[:2])
+        notes.append(
+            f"{source}: {len(pairs):,} {role} {'name' if len(pairs) == 1 else 'names'} may be another one in another form: "
+            f"{examples}; each is a {role} of its own: write them alike if they are the same"
+        )
+    return notes
+
+
+def _large(names: Array) -> bool:
+    return len(names) >= _ROUNDED and bool(np.abs(names).max() >= 10.0**_DIGITS)
+
+
+def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
+    """Return notes on names that programs write for nothing, and on workers that are no persons."""
+    notes = []
+    # Items are many, and are looked up as they are written.
+    nothing = sorted({*PROGRAMS, "None"}.intersection(texts))
+    if role in _PEOPLE:
+        # Most names have digits, or are e-mail addresses, and are none of these.
+        words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
+        nothing += [name for name in words if name not in nothing and visible(name).casefold() in _FOR_NOBODY]
+        summary = [name for name in words if len(texts) > 1 and _SUMMARY.fullmatch(_words(name, "_"))]
+        if summary:
+            given = "truth" if role == "worker" else "human"
+            notes.append(
+                f"{source}: the {role} {summary[0]!r} is none by its name: if these labels are true ones or summarize others, "
+                f"drop the rows, and give true ones as {given}=..."
+            )
+        if role == "judge" and len(texts) > 1:
+            notes += [
+                f"{source}: the judge {name!r} is a person by its name: verdicts of people are to be given as human=..."
+                for name in texts
+                if _PERSON.fullmatch(_words(name, "_"))
+            ][:1]
+    return [*notes, _as_name(nothing, role, source)] if nothing else notes
+
+
+def _as_name(nothing: Sequence[str], role: str, source: str) -> str:
+    read, stand = f"is read as the name of a {role}", "it stands"
+    if len(nothing) > 1:
+        read, stand = f"are read as names of {role}s", "they stand"
+    return (
+        f"{source}: {listed(nothing, 3)} {read}; if {stand} for no name, the annotations are of several {role}s: fill it in or "
+        f"drop the rows"
+    )
+
+
+def _of_rounded(texts: Sequence[str], role: str, source: str) -> list[str]:
+    """Return a note where all long numbers end in zeros, as spreadsheets keep 15 digits.
+
+    Where the digits before these are zeros, too, they are times in small units, or multiples of a thousand.
+    """
+    long = [name for name in texts if len(name) > _DIGITS and name.isascii() and name.isdigit()]
+    if len(long) < _ROUNDED or any(name[_DIGITS:].strip("0") for name in long):
+        return []
+    if not any(name[_DIGITS - 3 : _DIGITS].strip("0") for name in long):
+        return []
+    return [
+        f"{source}: all {len(long):,} {role} names of more than {_DIGITS} digits end in zeros ({listed(long, 2)}): a spreadsheet "
+        f"has probably rounded them, and different ones may have become one; export them again as text"
+    ]
+
+
+def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
+    """Return notes on names that were read as dates, or in another encoding, by another program."""
+    notes = []
+    dates = [name for name in texts if len(name) < _LONGEST_DATE and SHEET_DATE.fullmatch(name)]
+    if dates and len(dates) < len(texts):
+        notes.append(
+            f"{source}: {role} names such as {listed(dates, 2)} were probably written as dates by a spreadsheet: export them "
+            f"again as text"
+        )
+    lost = [name for name in texts if "\ufffd" in name]
+    if lost:
+        notes.append(
+            f"{source}: {role} names such as {listed(lost, 2)} have the sign \ufffd in place of letters that were lost: "
+            f"different ones may have become one; export them again as UTF-8"
+        )
+    return notes
+
+
+def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[str, str]]:
+    """Return pairs of a name and an earlier one that other programs write for the same: see :func:`_form`."""
+    if not 1 < len(texts) <= MOST:
+        return []
+    # Fast path: distinct names of one shape, such as img_1.jpg and img_2.jpg, differ in their digits.
+    if _of_one_shape(texts):
+        return []
+    forms = [_form(name, role) for name in texts]
+    first: dict[str, str] = {}
+    for form, name in zip(forms, texts, strict=True):
+        first.setdefault(form, name)
+    pairs = []
+    for form, name in zip(forms, texts, strict=True):
+        shorter = _shorter(form, role)
+        other = first[form] if first[form] != name else first.get(shorter, name)
+        if other != name and not {name, other} <= alike and not _as_number(name) == _as_number(other) != "":
+            pairs.append((name, other))
+    return pairs
+
+
+def _of_one_shape(texts: Sequence[str]) -> bool:
+    """Return whether all names are one text once their digits are replaced; escaped signs have digits, too."""
+    shapes = set(_RUN.sub("0", "\n".join(texts)).split("\n"))
+    return len(shapes) == 1 and not _ESCAPED.search(shapes.pop())
+
+
+def _shorter(form: str, role: str) -> str:
+    """Return the part of a form that may stand alone: an address without its domain, a model without its provider, a file."""
+    if role == "worker":
+        return form.partition("@")[0]
+    if role == "judge":
+        return form.rpartition("/")[2]
+    return match[1] if (match := _FILE.fullmatch(form)) else form
+
+
+def _as_number(name: str) -> str:
+    return name.lstrip("0").partition(".")[0] if name[:1].isdigit() and _WHOLE.fullmatch(name) else ""
+
+
+def _form(name: str, role: str) -> str:
+    """Return the key of names that are one in another form: quoted, escaped, as another path, with other separators.
+
+    Of workers, also with their names in another order, and without accents.
+    """
+    # Fast path: most names are plain.
+    if (name.isalnum() and name.isascii()) or _NUMBER.fullmatch(name):
+        return name.lower()
+    text = _decoded(name)
+    text = unquote(text) if "%" in text else text
+    text = html.unescape(text) if "&" in text else text
+    quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
+    text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
+    text = _ADDRESS.sub("", text.replace("\\", "/"), count=1) if "/" in text or "\\" in text else text
+    text = text.removeprefix("./").rstrip("/")
+    text = same_look(text).casefold() if text.isascii() else skeleton(text)
+    if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
+        return text.replace("-", "")
+    if role in _PEOPLE:
+        last, comma, rest = text.partition(", ")
+        text = f"{rest} {last}" if comma else text
+        if not text.isascii():
+            text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
+        text, at, place = text.partition("@")
+        return _words(text, " ") + (at + place if text else place)
+    return _GAPS.sub(" ", _HASH.sub("", text)).strip()
+
+
+def _words(text: str, between: str) -> str:
+    return _BETWEEN.sub(between, text.casefold().strip()).strip(between)
+
+
+def _decoded(name: str) -> str:
+    """Return a name of which UTF-8 was read as Latin-1 or as Windows-1252 as it was."""
+    if name.isascii():
+        return name
+    decoders: tuple[Callable[[], bytes], ...] = (lambda: name.encode("cp1252"), lambda: name.encode("latin-1"))
+    for decoder in decoders:
+        try:
+            return decoder().decode("utf-8")
+        except UnicodeError:
+            continue
+    return name

@@ -1,0 +1,213 @@
+"""Labels that may be one class in two forms, or not labels alone: what a careful reader would ask of the distinct labels.
+
+All results are notes. Nothing is merged: spellings that are surely one label are, in :mod:`crowdppl.data.table.label_names`.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdppl.data.table.identifier_forms import SHEET_DATE
+from crowdppl.data.table.spellings import folded
+from crowdppl.errors import listed
+
+Array = npt.NDArray[Any]
+
+# More labels than these are not compared.
+MOST = 200
+# Words for true and false; two pairs of them in one column may be one.
+_TRUE = "yes y true t 1 ja oui si s\u00ed on positive pos"
+_FALSE = "no n false f 0 nein non off negative neg"
+# Labels that are no longer are codes, such as those of languages.
+_CODE = 2
+# Abbreviations are no longer, and no words of their own, as these are.
+_ABBREVIATION = 3
+_SHORT = "man pro con car cat art bus arm sun sea ham pen add all any air age act for not per who one two"
+_SHORT_WORDS = frozenset(_SHORT.split())
+_TRUTH = {word: value for value, words in enumerate((_FALSE, _TRUE)) for word in words.split()}
+# A label and a number between 0 and 1, or a percentage: probably a confidence.
+_WITH_NUMBER = re.compile(
+    r"(?P<label>\D.*?)\s*(?:\(|\[|[:=|,;@]\s*)(?P<number>[01]?[.,]\d+|[01][.,]0*|\d{1,3}\s*%)\s*[)\]]?"
+)
+# Marks around a label that people add or leave out; < > and * only in pairs around a word: A* and <= are labels.
+_AROUND = re.compile(r"^[\s\"'`(\[]+(?=.*\w)|(?<=\w)[\s\"'`)\].,;:!]+$")
+_PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s*\*+")
+# A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
+_NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
+# A label begins so that has another one as its code, or its name, before or behind a sign.
+_SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
+# Workers whose labels are not those of others gave at least so many different ones, and each so many times on the mean.
+_ENOUGH, _TIMES = 2, 2
+
+
+def notes_on(label: Array, worker: Array, item: Array, labels: Array, workers: Array, where: str) -> list[str]:
+    """Return notes on classes that may be one, and on labels with more than a label in them.
+
+    Args:
+        label: label of each annotation, ``(A,)``.
+        worker: its worker, ``(A,)``.
+        item: its item, ``(A,)``.
+        labels: the classes, ``(K,)``.
+        workers: the workers, ``(J,)``.
+        where: location of the labels, for messages.
+    """
+    if not 2 < len(labels) <= MOST:
+        return []
+    names = [str(name) for name in labels.tolist()]
+    notes = []
+    pairs = _pairs(names) if labels.dtype == object else []
+    if pairs:
+        examples = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:3])
+        notes.append(
+            f"{where}: {examples} may be the same in two forms, and are different classes; if they are one, merge them with "
+            f"map={{{pairs[0][0]!r}: {pairs[0][1]!r}}}"
+        )
+    if labels.dtype == object:
+        notes += _of_numbers(names, where) + _of_dates(names, where) + _of_commas(names, where)
+    return notes or _of_groups(label, worker, item, names, workers, where)
+
+
+def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of labels that may be one: with marks around them, or all labels in pairs of a short and a long form."""
+    numbered = [match["stem"] for name in names if (match := _NUMBERED.fullmatch(name))]
+    stems = {_bare(stem) for stem in numbered}
+    # cat (1) beside cat is a copy; cat (1) and cat (2) are two names.
+    copies = len(stems) == len(numbered) and stems <= {_bare(name) for name in names}
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        match = _NUMBERED.fullmatch(name) if copies else None
+        groups[_bare(match["stem"] if match else name) or name].append(name)
+    ordered = [sorted(group, key=lambda name: (len(name), name)) for group in groups.values()]
+    marked = [(other, group[0]) for group in ordered for other in group[1:]]
+    return marked or _truth_values(names) or _all_in_pairs(names)
+
+
+def _bare(name: str) -> str:
+    text = html.unescape(name)
+    paired = _PAIRED.fullmatch(text.strip())
+    text = _TAG.sub("", text) if paired is None else paired["angle"] or paired["star"]
+    while (shorter := _AROUND.sub("", text)) != text:
+        text = shorter
+    text = re.sub(r"^(\d+),(\d+)$", r"\1.\2", text)
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", folded(text))
+
+
+def _truth_values(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs where the words for true and for false are of several kinds, such as yes and True."""
+    known = [name for name in names if folded(name) in _TRUTH]
+    sides = [[name for name in known if _TRUTH[folded(name)] == value] for value in (1, 0)]
+    numbers = {"0", "1"}
+    if any(len(side) < 1 for side in sides) or max(map(len, sides)) < 2:
+        return []
+    others = len(known) < len(names)
+    if others and (numbers <= set(names) or max(map(len, names)) <= _CODE):
+        return []  # numbers and words of two letters beside other labels are codes
+    if max(map(len, names)) == 1 and not numbers <= set(names):
+        return []  # so are single letters
+    return [(side[1], side[0]) for side in sides if len(side) > 1]
+
+
+def _all_in_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of a label and a longer one with it as a code or an abbreviation, if all labels are in such a pair."""
+    left = sorted(names, key=len)
+    pairs = []
+    while left:
+        short = left.pop(0)
+        long = next((name for name in left if _abbreviates(short, name)), None)
+        if long is None:
+            return []
+        left.remove(long)
+        pairs.append((short, long))
+    return pairs if len(pairs) > 1 else []
+
+
+def _abbreviates(short: str, long: str) -> bool:
+    one, other = folded(short), folded(long)
+    if one.isdecimal() and other.startswith(f"{one} "):
+        return True
+    if re.match(re.escape(one) + _SIGN, other) or re.search(_SIGN + re.escape(one) + r"\)?$", other):
+        return True
+    if one in _SHORT_WORDS or len(one) > _ABBREVIATION:
+        return False
+    return one.isalpha() and other.isalpha() and other.startswith(one)
+
+
+def _of_numbers(names: Sequence[str], where: str) -> list[str]:
+    """Return a note where labels end in a number such as a confidence, so that one label is several classes."""
+    matching = [_WITH_NUMBER.fullmatch(name) for name in names]
+    stems = {m["label"] for m in matching if m}
+    if len([m for m in matching if m]) < len(names) or len(stems) >= len(names):
+        return []
+    return [
+        f"{where}: labels such as {listed(names, 2)} end in a number, such as a confidence, so that one label is several "
+        f"classes; if it is none of the label, write it in a column of its own"
+    ]
+
+
+def _of_commas(names: Sequence[str], where: str) -> list[str]:
+    """Return a note where all labels are numbers, some of them with a comma: those with a point are read as numbers."""
+    if not all(re.fullmatch(r"-?\d+(,\d+)*", name) for name in names) or not any("," in name for name in names):
+        return []
+    example = next(name for name in names if "," in name)
+    if all(re.fullmatch(r"-?\d{1,3}(,\d{3})+", name) for name in names if "," in name):
+        ways = [example.replace(",", ".")] if all(name.count(",") < 2 for name in names) else []
+        # No thousands begin with 0.
+        doubt = "decimals" if any(name.lstrip("-").startswith("0,") for name in names) else "thousands or decimals"
+        ways = ways if doubt == "decimals" and ways else [example.replace(",", ""), *ways]
+        return [
+            f"{where}: labels such as {example!r} are read as classes: {doubt}? If they are numbers, write them "
+            f"{' or '.join(ways)} and use kind='numeric'"
+        ]
+    if any(name.count(",") > 1 for name in names):
+        return []
+    return [
+        f"{where}: labels such as {example!r} are numbers with a decimal comma and read as classes; kind='numeric' reads them as "
+        f"numbers"
+    ]
+
+
+def _of_dates(names: Sequence[str], where: str) -> list[str]:
+    dates = [name for name in names if SHEET_DATE.fullmatch(name)]
+    if not dates or len(dates) == len(names):
+        return []
+    return [
+        f"{where}: labels such as {listed(dates, 2)} were probably written as dates by a spreadsheet, which takes 1-2 for one: "
+        f"export them again as text, or name them with map={{{dates[0]!r}: '...'}}"
+    ]
+
+
+def _of_groups(label: Array, worker: Array, item: Array, names: Sequence[str], workers: Array, where: str) -> list[str]:
+    """Return a note where workers fall in groups without a label in common, who labelled items in common."""
+    given = np.zeros((len(workers), len(names)), dtype=bool) if len(workers) <= 2_000 else None
+    if given is None:
+        return []
+    given[worker, label] = True
+    if (given.sum(1) < _ENOUGH).any():  # of a labelling function that gives one label nothing follows
+        return []
+    group = np.arange(len(names))
+    for row in given:
+        joined = np.unique(group[row])
+        group[np.isin(group, joined)] = joined[0]
+        if (group == group[0]).all():
+            return []
+    of_worker = group[given.argmax(1)]
+    first = of_worker == of_worker[0]
+    both = np.intersect1d(item[first[worker]], item[~first[worker]])
+    mine = int(first[worker].sum())
+    sizes = [(mine, given[first].any(0).sum()), (len(worker) - mine, given[~first].any(0).sum())]
+    if not len(both) or any(size < _TIMES * count for size, count in sizes):
+        return []
+    one, other = ([names[n] for n in np.flatnonzero(given[side].any(0)).tolist()] for side in (first, ~first))
+    who = [str(workers[np.flatnonzero(side)[0]]) for side in (first, ~first)]
+    return [
+        f"{where}: workers such as {who[0]!r} give {listed(one, 3)} and others such as {who[1]!r} give {listed(other, 3)}, and "
+        f"none of them both, to the same items; if these are the same labels, name them alike with map={{...}}"
+    ]

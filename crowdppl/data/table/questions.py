@@ -1,0 +1,166 @@
+"""Tables with answers to several questions, or on several answers: the column that tells them apart, and the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.table.identifiers import Coded, rows_text
+from crowdppl.errors import DataError, listed, suggestion, warn
+
+# Names of columns that state what was asked, compared without capitals; and of those that state what was looked at.
+CRITERIA = ("criterion", "criteria", "metric", "scorer", "rubric", "dimension", "aspect")
+USUAL = (*CRITERIA, "question", "question_id", "attribute", "subtask", "field", "system", "model")
+# A column with more values is none of these, unless the caller names it.
+MOST = 50
+# Share of the pairs of item and person with several values, from which a column tells them apart.
+SHARE = 0.01
+
+
+def codes(column: pd.Series[Any]) -> npt.NDArray[np.int64]:
+    """Return equal values of a column as equal codes, ``(n,)``; -1 if missing."""
+    try:
+        return np.asarray(pd.factorize(column)[0])
+    except (TypeError, NotImplementedError):  # lists and dictionaries in cells
+        return np.asarray(pd.factorize(column.astype(str))[0])
+
+
+def unused(frame: pd.DataFrame, taken: Iterable[Any]) -> list[Any]:
+    """Return the columns that are not taken, those of equal names left out."""
+    used = {str(column) for column in taken if column is not None}
+    names = [str(column) for column in frame.columns]
+    return [column for column in frame.columns if str(column) not in used and names.count(str(column)) == 1]
+
+
+def named(frame: pd.DataFrame, taken: Iterable[Any], usual: Collection[str]) -> list[Any]:
+    """Return the columns that are not taken and have a usual name."""
+    return [column for column in unused(frame, taken) if str(column).strip().lower() in usual]
+
+
+def tells_apart(frame: pd.DataFrame, column: Any, who: Sequence[Any], every: bool = False) -> bool:
+    """Return whether a column has several values for one person and item.
+
+    Args:
+        frame: the table.
+        column: the column.
+        who: columns of item, person and whatever else tells what a row is on.
+        every: whether each person and item must have every value, once.
+    """
+    value = codes(frame[column])
+    distinct = len(np.unique(value[value >= 0]))
+    if not 1 < distinct <= MOST or (every and ((value < 0).any() or len(frame) % distinct)):
+        return False
+    keys = list(range(len(who)))
+    stated = pd.DataFrame({n: codes(frame[one]) for n, one in enumerate(who)}).assign(value=value)[value >= 0]
+    if not every:
+        pairs = stated.drop_duplicates()
+        several = pairs.duplicated(keys).sum()
+        return bool(several > SHARE * (len(pairs) - several))
+    once = not stated.duplicated().any()
+    return bool(once and (stated.groupby(keys, sort=False).size() == distinct).all())
+
+
+def by_value(frame: pd.DataFrame, column: Any, names: Coded, what: str, where: str) -> dict[Any, pd.DataFrame]:
+    """Return the rows of each value of a column without the column, in the order in which values occur.
+
+    Args:
+        frame: the table.
+        column: the column.
+        names: it, as codes.
+        what: what it states, for messages.
+        where: its location, for messages.
+
+    Raises:
+        DataError: if a value is missing.
+    """
+    if names.missing.any():
+        rows = rows_text(np.flatnonzero(names.missing))
+        raise DataError(f"{where}, {rows}: {what} missing; fill it in or drop the rows")
+    rest = frame.drop(columns=[column])
+    order = pd.unique(names.codes).tolist()
+    return {names.names.tolist()[n]: rest[names.codes == n].reset_index(drop=True) for n in order}
+
+
+def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, criterion: Any = None) -> None:
+    """Refuse annotations of several questions, or of the answers of several systems, which are not repeated annotations.
+
+    Of grades and other numbers, several criteria may be of one quality, as in many-facet Rasch models: these have a warning.
+
+    Args:
+        frame: the table.
+        columns: its columns of tasks, workers and labels.
+        source: name of the table in messages.
+        criterion: the column of criteria, where the caller names one: grades by several are then no repeats.
+
+    Raises:
+        DataError: if a column of a usual name (:data:`USUAL`) tells annotations of an item by one worker apart.
+    """
+    for column in named(frame, columns, USUAL):
+        if column != criterion and tells_apart(
+            frame, column, [*columns[:2], *([] if criterion is None else [criterion])]
+        ):
+            values = pd.unique(frame[column].dropna()).tolist()
+            several = (
+                f"{source}: workers have several annotations of an item, which column {str(column)!r} tells apart "
+                f"({listed(values)})"
+            )
+            if _are_numbers(frame[columns[2]]):
+                warn(
+                    f"{several}; they are read as repeated annotations of one number or grade; if they are grades by several "
+                    f"criteria, say so with criterion={str(column)!r} and kind='ordinal' (--criterion, --kind ordinal); if each "
+                    f"has a truth of its own, keep the rows of one, or write item and {column} into one column and name it with "
+                    f"task=..."
+                )
+                return
+            raise DataError(
+                f"{several}; they are not of one true label: keep the rows of one, as question={str(values[0])!r} does "
+                f"where a file is read; or write item and {column} into one column and name it with task=...; or drop the column "
+                f"if the annotations are repeated ones"
+            )
+
+
+def _are_numbers(labels: pd.Series[Any]) -> bool:
+    """Return whether all labels are numbers, or texts of numbers; true and false are none."""
+    texts = [str(value) for value in pd.unique(labels.dropna().astype(object)).tolist()]
+    return bool(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().all())
+
+
+def of_question(frame: pd.DataFrame, question: str, source: str) -> pd.DataFrame | None:
+    """Return the rows of one question without the column that states it; ``None`` if there is no such column.
+
+    Raises:
+        DataError: if no row is of this question.
+    """
+    candidates = named(frame, (), USUAL)
+    if not candidates:
+        return None
+    column = next((one for one in candidates if (frame[one].astype(str) == question).any()), candidates[0])
+    return only(frame, column, [question], source)
+
+
+def only(frame: pd.DataFrame, column: Any, wanted: Collection[str], source: str) -> pd.DataFrame:
+    """Return the rows with some values in a column, without the column if there is one value.
+
+    Args:
+        frame: the table.
+        column: the column.
+        wanted: the values, as text.
+        source: name of the table in messages.
+
+    Raises:
+        DataError: for a value that does not occur.
+    """
+    text = frame[column].astype(str)
+    unknown = sorted(set(wanted) - set(text))
+    if unknown:
+        known = [str(value) for value in pd.unique(frame[column].dropna()).tolist()]
+        raise DataError(
+            f"{source}, column {str(column)!r}: no {unknown[0]!r}{suggestion(unknown[0], known)}; it has {listed(known, 12)}"
+        )
+    rows = frame[text.isin(list(wanted))].reset_index(drop=True)
+    rows.attrs = dict(frame.attrs)
+    return rows.drop(columns=[column]) if len(set(wanted)) == 1 else rows

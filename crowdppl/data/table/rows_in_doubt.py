@@ -1,0 +1,191 @@
+"""Rows and columns of a table of annotations that may not be what they seem: notes on what a careful reader would ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.table.columns import named_as_values
+from crowdppl.data.table.identifier_checks import written_number
+from crowdppl.errors import listed
+
+Array = npt.NDArray[Any]
+
+# Rows that share nothing with any other row are named up to this number, or as a block at the end of a table twice as long.
+_MOST_ALONE, _FEWEST = 2, 4
+_STATUS = re.compile(
+    r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted|rejected|discarded"
+    r"|cancell?ed|excluded|invalid|spam|draft|archived|removed|voided)"
+)
+_REFUSED = frozenset(
+    (
+        "rejected",
+        "deleted",
+        "discarded",
+        "draft",
+        "cancelled",
+        "canceled",
+        "excluded",
+        "invalid",
+        "spam",
+        "archived",
+        "removed",
+    )
+)
+_YES = frozenset(("true", "1", "yes", "y", "t", "x"))
+_COUNT = re.compile(
+    r"n|count|counts|freq|frequency|weight|weights|votes|n_?(votes|times|labels|annotations)|num_?(votes|times)"
+)
+
+
+def notes_on_rows(columns: Sequence[Array], names: Sequence[Array], rows: Array | None, source: str) -> list[str]:
+    """Return a note on rows with an item, a worker and a label that no other row has, such as units, types or a sum.
+
+    They are at the beginning or the end of the table, or have a word where all other rows have numbers.
+
+    Args:
+        columns: codes of item, worker and label of each annotation, ``(A,)`` each, in the order of the table.
+        names: items, workers and labels.
+        rows: rows of the annotations in the table; ``None`` if they are the whole table.
+        source: name of the table.
+    """
+    size = len(columns[0])
+    if size < _FEWEST or min(map(len, names)) < 3:
+        return []
+    alone = np.ones(size, dtype=bool)
+    for codes, distinct in zip(columns, names, strict=True):
+        alone &= np.bincount(codes, minlength=len(distinct))[codes] == 1
+    at = np.flatnonzero(alone)
+    if not len(at) or size <= 2 * len(at):
+        return []
+    if len(at) > _MOST_ALONE and at[0] != size - len(at):
+        return []
+    block = range(int(at[0]), size) if len(at) == size - at[0] else ()
+    chosen = [n for n in at.tolist() if n in (0, *block) or _among_numbers(columns, names, n)]
+    if not chosen:
+        return []
+    cells = [str(distinct[codes[chosen[0]]]) for codes, distinct in zip(columns, names, strict=True)]
+    numbers = [(n if rows is None else int(rows[n])) + 1 for n in chosen]
+    which, it, s, them = f"row {numbers[0]:,} ({listed(cells)}) shares", "it is", "", "it"
+    if len(chosen) > 1:
+        which, it, s, them = f"rows {listed(numbers)} ({listed(cells)}, ...) share", "they are", "s", "them"
+    return [
+        f"{source}: {which} item, worker and label with no other row; if {it} no annotation{s}, such as a line of units, types "
+        f"or sums, or another table below, delete {them}"
+    ]
+
+
+def _among_numbers(columns: Sequence[Array], names: Sequence[Array], row: int) -> bool:
+    for codes, distinct in zip(columns[:2], names[:2], strict=True):
+        words = [n for n, name in enumerate(distinct.tolist()) if not written_number(str(name))]
+        if words == [int(codes[row])]:
+            return True
+    return False
+
+
+def notes_on_columns(frame: pd.DataFrame, used: Sequence[Any], source: str) -> list[str]:
+    """Return notes on columns that are not used and say that some rows do not count, or count several times.
+
+    Args:
+        frame: the table.
+        used: names of the columns of item, worker and label.
+        source: name of the table.
+    """
+    notes = []
+    names = {str(name).strip().lower().replace(" ", "_").replace("-", "_"): name for name in frame.columns}
+    for plain, name in names.items():
+        if name in used or isinstance(frame[name], pd.DataFrame):
+            continue
+        if _STATUS.fullmatch(plain):
+            notes += _of_status(frame[name], plain, source)
+        elif _COUNT.fullmatch(plain):
+            notes += _of_counts(frame[name], frame[used[0]], source)
+    as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
+    if len(as_values) > 1:
+        notes.append(
+            f"{source}: the names of the columns, {listed(as_values)}, are values in them: the table probably has no header, and "
+            f"its first row was read as one; add a line with names"
+        )
+    if used[0] in ("task", "item") and {"task", "item"} <= set(frame.columns):
+        notes += _of_two(frame, used[0], "item" if used[0] == "task" else "task", source)
+    return notes
+
+
+def _values(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return how often each value occurs, as text in lower case."""
+    try:
+        counts = column.value_counts()
+    except TypeError:  # lists and objects
+        return pd.Series(dtype=int)
+    counts.index = pd.Index([str(value).strip().casefold() for value in counts.index])
+    return counts
+
+
+def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
+    counts = _values(column)
+    is_flag = not re.search("status|state|decision", plain)
+    wanted = _YES if is_flag else _REFUSED
+    refused = [value for value in counts.index if value in wanted]
+    size = int(counts[refused].sum()) if refused else 0
+    if not 0 < size < len(column):
+        return []
+    rows = "1 row has" if size == 1 else f"{size:,} rows have"
+    return [
+        f"{source}: {rows} {listed(refused, 3)} in the column {str(column.name)!r}, which is not used; if these annotations are "
+        f"not to count, drop the rows"
+    ]
+
+
+def _of_counts(column: pd.Series[Any], item: pd.Series[Any] | pd.DataFrame, source: str) -> list[str]:
+    """Return a note on numbers that may say how many annotations a row stands for.
+
+    An index of the rows, a constant, and the number of annotations of each item, or their sum, are no such numbers.
+    """
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind == "boolean" or kind.startswith(("date", "time", "period", "interval")):
+        return []
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    whole = bool(len(numbers)) and not np.isnan(numbers).any() and bool((numbers == np.floor(numbers)).all())
+    if not whole or numbers.min() < 0 or numbers.max() < 2:
+        return []
+    if len(np.unique(numbers)) in (1, len(numbers)) or _same_within(numbers, item):
+        return []
+    return [
+        f"{source}: the column {str(column.name)!r} has whole numbers above 1 and is not used: each row is one annotation; if a "
+        f"row stands for so many, repeat it"
+    ]
+
+
+def _same_within(numbers: Array, item: pd.Series[Any] | pd.DataFrame) -> bool:
+    """Return whether a number is one of the item: the same in all rows of each item that has several, or their number."""
+    try:
+        codes = pd.factorize(item)[0] if isinstance(item, pd.Series) else np.array([], dtype=int)
+    except TypeError:  # lists and objects
+        return False
+    if not len(codes) or codes.min() < 0:
+        return False
+    size = np.bincount(codes)
+    first = np.zeros(len(size))
+    first[codes[::-1]] = numbers[::-1]
+    several = size[codes] > 1
+    constant = bool(several.any()) and bool((numbers == first[codes])[several].all())
+    return constant or bool((numbers == size[codes]).all())
+
+
+def _of_two(frame: pd.DataFrame, used: str, other: str, source: str) -> list[str]:
+    """Return a note where two columns may name the items, and each value of the one that is used has several of the other."""
+    try:
+        pairs = frame[[used, other]].drop_duplicates()
+    except TypeError:
+        return []
+    if not pairs[used].duplicated().any():
+        return []
+    return [
+        f"{source}: the columns 'task' and 'item' differ, and {used!r} names the items; if they are in {other!r}, name it with "
+        f"task={other!r}"
+    ]

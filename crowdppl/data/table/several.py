@@ -1,0 +1,153 @@
+"""One label and one worker for each annotation, where the cells of a column hold lists or sets of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow
+
+from crowdppl.data.table.cells import is_structured, labels_of, parsed, people, plain
+from crowdppl.data.table.identifiers import Coded, as_objects, rows_text
+from crowdppl.data.table.structured import Several, single_labels
+from crowdppl.errors import DataError, listed
+
+Array = npt.NDArray[Any]
+
+
+def as_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column with its lists and objects written as JSON; columns without any are returned unchanged."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        kind = column.dtype.pyarrow_dtype
+        if not (pyarrow.types.is_nested(kind)):
+            return column
+        column = as_objects(column)
+    # The kind of a column of text, numbers or dates is found without a look at each object from Python.
+    if column.dtype != object or pd.api.types.infer_dtype(column, skipna=True) != "mixed":
+        return column
+    values = column.tolist()
+    if not any(map(is_structured, values)):
+        return column
+    written = [json.dumps(_jsonable(value), default=str) if is_structured(value) else value for value in values]
+    return pd.Series(written, index=column.index, name=column.name, dtype=object)
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+
+
+def one_each(
+    columns: Sequence[Coded], several: Several, where: Sequence[str], notes: list[str]
+) -> tuple[list[Coded], Array | None]:
+    """Return items, workers and labels with one worker and one label in each row.
+
+    A list of several workers needs a list of as many labels, and becomes as many rows.
+
+    Args:
+        columns: items, workers and labels, ``A`` each.
+        several: what is done with sets of labels.
+        where: location of each column, for messages.
+        notes: sentences are added on what was read.
+
+    Returns:
+        The columns, and the row of each annotation in the table; ``None`` if the rows are the same.
+
+    Raises:
+        DataError: for several workers without a label for each, and several labels that are to be refused.
+    """
+    item, worker, label = columns
+    rows: Array | None = None
+    names = worker.names.tolist()
+    teams: dict[int, list[Any]] = {}
+    for n, name in enumerate(names) if _text(worker) else ():
+        if name.startswith(("[", "{")) and parsed(name) is not name:
+            teams[n] = people(name)
+    if teams:
+        if any(len(team) > 1 for team in teams.values()):
+            item, worker, label, rows = _paired(item, worker, label, teams, where)
+            notes.append(
+                f"{where[1]}: lists of workers, such as {names[next(n for n, team in teams.items() if len(team) > 1)]!r}, are "
+                f"paired with the lists of labels; {len(rows):,} annotations in all"
+            )
+        else:
+            # An empty list names no worker.
+            of_one = {n: str(plain(team[0])) if team else None for n, team in teams.items()}
+            worker = renamed(worker, [of_one.get(n, name) for n, name in enumerate(names)])
+            notes.append(f"{where[1]}: the worker is read from lists or objects, such as {names[next(iter(teams))]!r}")
+    label, sentences = one_label(label, several, where[2])
+    notes += sentences
+    return [item, worker, label], rows
+
+
+def one_label(column: Coded, several: Several, where: str) -> tuple[Coded, list[str]]:
+    """Return a column with one label in each row, and notes on how lists and sets were read.
+
+    Raises:
+        DataError: for several labels that are to be refused.
+    """
+    if not _text(column):
+        return column, []
+    names = column.names.tolist()
+    labels, notes = single_labels(names, several, partial(_location, where, column.codes), where)
+    return column if labels == names else renamed(column, labels), notes
+
+
+def _text(column: Coded) -> bool:
+    return column.names.dtype == object
+
+
+def _location(where: str, codes: Array, position: int) -> str:
+    return f"{where}, {rows_text(np.flatnonzero(codes == position))}"
+
+
+def renamed(column: Coded, names: list[Any]) -> Coded:
+    """Return a column with new names for its distinct values; values of one name are one, and ``None`` is missing."""
+    codes, distinct = pd.factorize(pd.Series(names, dtype=object))
+    numbers = bool(len(distinct)) and all(isinstance(name, int) for name in distinct)
+    values = np.array(distinct.tolist(), dtype=np.int64) if numbers else np.asarray(distinct, dtype=object)
+    return Coded(np.append(codes, -1).astype(np.int64)[column.codes], values)
+
+
+def _paired(
+    item: Coded, worker: Coded, label: Coded, teams: dict[int, list[Any]], where: Sequence[str]
+) -> tuple[Coded, Coded, Coded, Array]:
+    """Return a row for each worker of a list, with its label; the last value is the row of each in the table."""
+    pair = worker.codes * (len(label.names) + 1) + label.codes + 1
+    distinct, inverse = np.unique(pair, return_inverse=True)
+    workers: list[Any] = []
+    labels: list[Any] = []
+    counts = np.ones(len(distinct), dtype=np.int64)
+    for n, code in enumerate(distinct.tolist()):
+        who, what = divmod(code, len(label.names) + 1)
+        given = None if what == 0 else label.names[what - 1]
+        team = teams.get(who)
+        if team is None or len(team) < 2:
+            workers.append((worker.names[who] if who >= 0 else None) if team is None else team[0] if team else None)
+            labels.append(given)
+            continue
+        answers = parsed(given)
+        if not isinstance(answers, list) or len(answers) != len(team):
+            count = len(answers) if isinstance(answers, list) else 1
+            raise DataError(
+                f"{where[1]}, {rows_text(np.flatnonzero(inverse == n))}: {len(team)} workers, {listed(team, 3)}, and {count} "
+                f"labels in one row; write a row for each worker, or a label for each"
+            )
+        workers += team
+        labels += [json.dumps(labels_of(answer)) if is_structured(answer) else answer for answer in answers]
+        counts[n] = len(team)
+    starts = np.cumsum(counts) - counts
+    rows = np.repeat(np.arange(len(inverse)), counts[inverse])
+    first = np.repeat(np.cumsum(counts[inverse]) - counts[inverse], counts[inverse])
+    at = starts[inverse][rows] + np.arange(len(rows)) - first
+    columns = [
+        renamed(Coded(at, np.empty(0)), [None if v is None else str(plain(v)) for v in values])
+        for values in (workers, labels)
+    ]
+    return item.take(rows), columns[0], columns[1], rows

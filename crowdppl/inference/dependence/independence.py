@@ -1,0 +1,189 @@
+"""Whether errors on one item are correlated at all: the default averages over both answers.
+
+Errors are correlated in nearly all public crowds, and the default allows for it
+(:mod:`crowdppl.inference.dependence.design_effect`). Where five people label everything by themselves, errors may be independent;
+the default then says too little of them. Labels tell both apart by how the agreement of workers varies from item to item:
+correlated errors make it vary more than Dawid and Skene's model explains. The statistic is the mean over items of ``a_i^2 /
+p_i``, with ``a_i`` pairs of equal labels of ``p_i`` pairs, compared with its mean and standard deviation over data sets simulated
+from the fitted model (a posterior predictive check at the mode), as ``z``.
+
+With independent errors ``z`` is near 0 wherever the data determine the model. In public crowds it grows with the square root of
+the number of items, and is near 0 in some: a choice by ``z`` would be wrong in a third of small crowds. So the result is a
+mixture: a share of the draws, the posterior probability of independence, comes from Dawid and Skene's model as published.
+
+    p(independent | z)  proportional to  SHARE N(z; 0, NULL^2),
+    p(correlated | z)  proportional to  (1 - SHARE) N(z; MEAN sqrt(N), 1 + SPREAD^2 N)
+
+The constants are those of public crowds, and of simulated independent ones (docs/benchmarks/textbook-crowds.md). Known true
+labels update the probability by what each answer makes of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.dependence.known_truths import left_out_score
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.engines.em import em
+from crowdppl.inference.evaluate import EvaluatedDraws, evaluate, evaluate_point
+from crowdppl.inference.options import filled
+from crowdppl.inference.progress import silent
+from crowdppl.isolation import random_state, set_random_state
+from crowdppl.model.bound import BoundModel, bind
+from crowdppl.models.dawid_skene import DawidSkene
+
+Array = npt.NDArray[Any]
+# Prior probability of independent errors.
+SHARE = 0.25
+# Standard deviation of z with independent errors, and mean and standard deviation over public crowds for each root of the number
+# of items with several annotations.
+NULL, MEAN, SPREAD = 0.4, 0.12, 0.16
+# Fewest items with several annotations, and annotations for each free number of the workers' matrices: with fewer of these the
+# model explains what is not there.
+FEWEST, LEAST_EACH = 100, 15.0
+# Fewest annotations of an item, in the mean; and the largest share of items whose label both models may find different: above it
+# Dawid and Skene's model has found something else, and not the same with more certainty.
+EACH_ITEM, APART = 3.0, 0.08
+# Most annotations, and most classes, for which data sets are simulated, and how many are.
+MOST, CLASSES, SIMULATED = 100_000, 10, 40
+# Largest log odds that known true labels leave: probability .99.
+SURE = 4.6
+# Probability below which both answers are not worth a second model.
+NEGLIGIBLE = 0.02
+
+
+@dataclass(eq=False)
+class Independence:
+    """Dawid and Skene's model beside the default one.
+
+    Attributes:
+        probability: that errors are independent.
+        z: how much more agreement varies from item to item than the model explains, in standard deviations.
+        model: Dawid and Skene's, of the data.
+        draws: its draws, still to be drawn.
+        truth: probabilities of the classes by it, ``(N, K)``.
+    """
+
+    probability: float
+    z: float
+    model: BoundModel
+    draws: Draws
+    truth: Tensor
+
+    def mix(self, probability: Tensor) -> Tensor:
+        """Return class probabilities ``(N, K)`` averaged over both answers."""
+        return (1 - self.probability) * probability + self.probability * self.truth
+
+    def mix_draws(self, evaluated: EvaluatedDraws, data: Annotations) -> None:
+        """Replace a share of the draws that are reported, at random, by draws of independent errors."""
+        draws = replace(self.draws).drawn()
+        other = evaluate(self.model, data, draws)
+        if evaluated.effect is not None and evaluated.effect.likelihood is not None:
+            odds = left_out_score(self.model, data, draws) - evaluated.effect.log_score
+            odds += math.log(self.probability / (1 - self.probability))
+            self.probability = 1 / (1 + math.exp(-min(max(odds, -SURE), SURE)))
+        total = evaluated.lp.numel()
+        chosen = torch.randperm(total, device="cpu")[: round(self.probability * total)].to(data.device)
+        pairs = [(evaluated.truth, other.truth)]
+        pairs += [(value, getattr(other, name)) for name, value in evaluated.calibrated.items()]
+        for value, its in pairs:
+            value.flatten(0, 1)[chosen] = its.flatten(0, 1)[chosen]
+        if evaluated.rho is not None:
+            evaluated.rho.flatten()[chosen] = 0.0
+        if evaluated.lift is not None:
+            evaluated.lift.flatten(0, 1)[chosen] = 1.0
+        if evaluated.correct is not None and other.correct is not None:
+            evaluated.correct[chosen.cpu()] = other.correct[chosen.cpu()]
+        else:
+            evaluated.correct = None
+        evaluated.probability = self.mix(evaluated.probability)
+
+    def say(self) -> str:
+        """Return a sentence for the result."""
+        z = round(self.z, 1) + 0.0  # no minus before a zero
+        return (
+            f"Agreement varies from item to item as if errors were independent (z = {z:.1f}). They are with probability "
+            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published."
+        )
+
+
+def independence(data: Annotations, probability: Tensor, count: int) -> Independence | None:
+    """Fit Dawid and Skene's model by EM, and return it where its independence is probable enough to matter.
+
+    Of the random streams nothing is used up.
+
+    Args:
+        data: the annotations.
+        probability: of the classes by the default model, ``(N, K)``.
+        count: number of draws to make later.
+    """
+    if not _told_apart(data):
+        return None
+    streams = random_state(data.device)
+    try:
+        model = bind(DawidSkene(), data)
+        draws = em(model, model.anchored(model.expand(data)), silent, **filled("em", {"num_samples": count}))
+        assert draws.point is not None
+        z = overdispersion(data, draws.point)
+        pairs = int((data.annotations_per_item > 1).sum())
+        independent = posterior_probability(z, pairs)
+        if independent < NEGLIGIBLE:
+            return None
+        truth, _ = evaluate_point(model, data, draws, None)
+        if float((truth.argmax(-1) != probability.argmax(-1)).double().mean()) > APART:
+            return None
+    finally:
+        set_random_state(streams, data.device)
+    return Independence(independent, z, model, replace(draws, passes=None), truth)
+
+
+def _told_apart(data: Annotations) -> bool:
+    """Tell whether the data determine the matrices of all workers, so that ``z`` says something."""
+    several = int((data.annotations_per_item > 1).sum()) >= FEWEST
+    plain = data.weight is None and data.multiplicity is None and data.others is None
+    apart = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if not several or not plain or apart or not 1 < data.K <= CLASSES or data.A > MOST:
+        return False
+    return data.A >= EACH_ITEM * data.N and data.A >= LEAST_EACH * data.J * data.K * (data.K - 1)
+
+
+def overdispersion(data: Annotations, point: dict[str, Tensor]) -> float:
+    """Return ``z`` of the data, of data sets that are simulated with a fixed seed from a point of Dawid and Skene's model."""
+    item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
+    N, K = data.N, data.K
+    pairs = data.annotations_per_item.cpu().numpy().astype(float)
+    pairs = pairs * (pairs - 1) / 2
+    some = pairs > 0
+
+    def statistic(label: Array) -> float:
+        count = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
+        equal = (count * (count - 1) / 2).sum(1)
+        return float((equal[some] ** 2 / pairs[some]).mean())
+
+    ends = point["confusion"].double().cpu().numpy().cumsum(-1)[..., :-1]  # (J, K, K-1)
+    shares = point["prevalence"].double().cpu().numpy()
+    rng, simulated = np.random.default_rng(0), []
+    for _ in range(SIMULATED):
+        truth = rng.choice(K, N, p=shares / shares.sum())
+        chance = rng.random(len(item))
+        simulated.append(statistic((chance[:, None] > ends[worker, truth[item]]).sum(1)))
+    spread = float(np.std(simulated))
+    # Workers who never disagree, nor would: nothing varies.
+    return 0.0 if spread < 1e-9 else (statistic(label) - float(np.mean(simulated))) / spread
+
+
+def posterior_probability(z: float, items: int) -> float:
+    """Return the probability of independent errors given ``z``, of so many items with several annotations."""
+    spread = math.sqrt(1 + SPREAD**2 * items)
+    null = -0.5 * (z / NULL) ** 2 - math.log(NULL)
+    correlated = -0.5 * ((z - MEAN * math.sqrt(items)) / spread) ** 2 - math.log(spread)
+    odds = math.log(SHARE / (1 - SHARE)) + null - correlated
+    return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
