@@ -22,7 +22,7 @@ from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 from crowdppl.models import DawidSkene
 
 SIZE = {"items": 10_000, "workers": 2_500, "annotations": 500_000, "classes": 10}

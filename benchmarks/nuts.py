@@ -29,7 +29,7 @@ from crowdppl.inference.engines.non_centred import NonCentred
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 CHAINS, ITEMS, WORKERS, CLASSES = 4, 40, 6, 3
 # Designs of the regression: workers, annotations of each, and the standard deviation of their effects.

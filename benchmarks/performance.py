@@ -94,7 +94,7 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
     from crowdppl.inference.engines.unconstrained import Space
     from crowdppl.kernels.passes import NARROW
     from crowdppl.model.bound import bind
-    from crowdppl.model.program import check
+    from crowdppl.model.contract import check
     from crowdppl.models import DawidSkene
 
     rate = bandwidth()

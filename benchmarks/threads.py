@@ -54,7 +54,7 @@ def passes(size: str) -> Callable[[], None]:
     from crowdppl.inference.engines.unconstrained import Space
     from crowdppl.isolation import isolated
     from crowdppl.model.bound import bind
-    from crowdppl.model.program import check
+    from crowdppl.model.contract import check
     from crowdppl.models import DawidSkene
 
     data = annotations(SIZES[size])

@@ -21,8 +21,8 @@ from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind, repeated
+from crowdppl.model.contract import check
 from crowdppl.model.plates import Plates
-from crowdppl.model.program import check
 from crowdppl.models import DawidSkene
 
 

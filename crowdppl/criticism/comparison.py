@@ -28,7 +28,7 @@ from crowdppl.inference.catalogue import compared_models, named_model
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
 from crowdppl.model.base import AnnotationModel
-from crowdppl.model.program import without_unread_features
+from crowdppl.model.features_read import without_unread_features
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level

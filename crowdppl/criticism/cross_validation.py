@@ -25,7 +25,7 @@ from crowdppl.inference.options import require_method
 from crowdppl.inference.predict import counted, parameter_draws, rebuilt
 from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model.base import AnnotationModel
-from crowdppl.model.program import without_unread_features
+from crowdppl.model.features_read import without_unread_features
 from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]

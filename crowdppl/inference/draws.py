@@ -29,7 +29,7 @@ class Draws:
         statistics: of each draw, ``(chain, draw)``, by the names of ArviZ's schema.
         facts: single facts of the run (converged, iterations, divergences), serialisable as JSON.
         warnings: sentences for the user.
-        sites: of the model's prior, as :func:`crowdppl.model.program.check` returns them.
+        sites: of the model's prior, as :func:`crowdppl.model.contract.check` returns them.
         backend: the name of the computation that the engine was left to.
         passes: the compiled passes over the data that the engine used, for :func:`crowdppl.inference.evaluate.evaluate`.
         diagnosis: whether the chains have converged, where the engine has watched them itself.

@@ -36,8 +36,8 @@ from crowdppl.inference.work import Work
 from crowdppl.isolation import floating, isolated
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind
+from crowdppl.model.contract import check
 from crowdppl.model.networks import is_weight
-from crowdppl.model.program import check
 from crowdppl.posterior.posterior import Posterior
 
 Truth = Literal["enumerated", "marginal"]

@@ -37,7 +37,7 @@ from crowdppl.inference.work import Fitted, Work
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind
-from crowdppl.model.program import reads_features
+from crowdppl.model.features_read import reads_features
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.posterior.posterior import Posterior
 

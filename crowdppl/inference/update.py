@@ -32,7 +32,7 @@ from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
 from crowdppl.model.class_scores import NAME as CLASS_SCORES
-from crowdppl.model.program import reads_features
+from crowdppl.model.features_read import reads_features
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 

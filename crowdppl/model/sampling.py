@@ -20,7 +20,7 @@ from crowdppl.errors import OptionError
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
-from crowdppl.model.program import require_labels_unread
+from crowdppl.model.contract import require_labels_unread
 from crowdppl.model.stated import is_unknown
 
 Array = npt.NDArray[Any]

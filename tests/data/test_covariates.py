@@ -18,7 +18,7 @@ from crowdppl.data.joining import joined
 from crowdppl.errors import DataError, OptionError, silent
 from crowdppl.inference.checkpoint import digest
 from crowdppl.inference.predict import data_of, predict_correct
-from crowdppl.model.program import reads_features
+from crowdppl.model.features_read import reads_features
 from crowdppl.models import DawidSkene
 
 SHORT = {"method": "gibbs", "chains": 1, "warmup": 5, "num_samples": 20}

@@ -16,7 +16,8 @@ from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.progress import silent as without_report
 from crowdppl.isolation import isolated
-from crowdppl.model.program import check, prior_draws
+from crowdppl.model.contract import check
+from crowdppl.model.program import prior_draws
 from crowdppl.models import ItemEffects
 
 

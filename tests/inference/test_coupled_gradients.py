@@ -17,7 +17,7 @@ from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.chains import Chain, marginals
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 
 class Persistent(crowdppl.AnnotationModel):

@@ -21,7 +21,7 @@ from crowdppl.isolation import isolated
 from crowdppl.kernels import ops
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 from crowdppl.models import DawidSkene, ItemSubtypes, MajorityVote
 
 # Most fits here are about the point: few draws are taken, and the library says that their intervals are rough.

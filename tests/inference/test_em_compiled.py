@@ -11,7 +11,8 @@ from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated, pool
 from crowdppl.model import weighted_votes
-from crowdppl.model.program import check, prior_draws
+from crowdppl.model.contract import check
+from crowdppl.model.program import prior_draws
 from crowdppl.models import ItemEffects
 
 MODELS = {

@@ -15,7 +15,7 @@ from crowdppl import Annotations, CrowdpplWarning, DataError, ModelError, aggreg
 from crowdppl.data.joining import joined
 from crowdppl.errors import silent
 from crowdppl.inference.catalogue import named_model
-from crowdppl.model.program import reads_features
+from crowdppl.model.features_read import reads_features
 
 N = 120
 

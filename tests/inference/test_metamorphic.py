@@ -14,7 +14,7 @@ from crowdppl.inference.backends import evaluation
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 from crowdppl.models import DawidSkene, LabelSets
 
 # Models fitted by steps in closed form from a majority vote: their result is a function of the data alone.

@@ -19,7 +19,7 @@ from crowdppl.inference.engines.non_centred import NonCentred
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 USER = next(user for user in USER_MODELS if isinstance(user.model, Experience))
 

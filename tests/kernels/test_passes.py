@@ -27,7 +27,7 @@ from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops, parallel
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 from crowdppl.model.truths.classes import one_hot
 from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, OneCoin
 

@@ -17,7 +17,8 @@ from crowdppl import AnnotationModel, OptionError
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check, is_simplex
+from crowdppl.model.contract import check
+from crowdppl.model.program import is_simplex
 from crowdppl.models import FeaturesAndEffects
 from crowdppl.posterior import schema
 
@@ -144,7 +145,7 @@ def test_the_largest_sites_are_checked_at_their_means(case, monkeypatch):
     with isolated(0):
         model = bind(case.model, data)
         drawn = check(model, model.expand(data))
-        monkeypatch.setattr(crowdppl.model.program, "DRAWN", 1)
+        monkeypatch.setattr(crowdppl.model.contract, "DRAWN", 1)
         means = check(model, model.expand(data))
     assert drawn.keys() == means.keys()
     for name, node in means.items():
@@ -171,7 +172,7 @@ def test_what_has_no_mean_is_drawn(monkeypatch):
             logit = parameters["where"].sum() / parameters["scale"] + torch.zeros(data.A)
             return Categorical(logits=logit[:, None, None] * torch.eye(data.K))
 
-    monkeypatch.setattr(crowdppl.model.program, "DRAWN", 1)
+    monkeypatch.setattr(crowdppl.model.contract, "DRAWN", 1)
     with isolated(0):
         assert set(check(bind(Wide(), tiny()), tiny())) == {"scale", "where", "prevalence"}
 

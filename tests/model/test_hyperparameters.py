@@ -12,8 +12,8 @@ from crowdppl import ModelError
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
+from crowdppl.model.contract import check
 from crowdppl.model.hyperparameters import described
-from crowdppl.model.program import check
 from crowdppl.models import CATALOGUE
 
 ZOO = [kind() for kind in CATALOGUE.values()]

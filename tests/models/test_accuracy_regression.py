@@ -11,7 +11,8 @@ from crowdppl.errors import DataError, ModelError, silent
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import sum_by
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check_contract, prior_draws
+from crowdppl.model.contract import check_contract
+from crowdppl.model.program import prior_draws
 from crowdppl.models import AccuracyRegression
 
 

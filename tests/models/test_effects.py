@@ -15,7 +15,8 @@ from crowdppl import Annotations
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check, unknowns
+from crowdppl.model.contract import check
+from crowdppl.model.program import unknowns
 from crowdppl.models import (
     GLAD,
     LIA,

@@ -21,8 +21,8 @@ from crowdppl.errors import CrowdpplWarning, DataError, OptionError, silent
 from crowdppl.isolation import isolated
 from crowdppl.model import graded_criteria, graded_rows
 from crowdppl.model.bound import bind
+from crowdppl.model.contract import check
 from crowdppl.model.plates import Plates
-from crowdppl.model.program import check
 from crowdppl.models import GradedFacets
 
 NAMES = ["content", "style", "grammar", "layout"]

@@ -9,7 +9,7 @@ from catalog import quiet_fit
 import crowdppl
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 from crowdppl.models import JudgedSystems
 
 SYSTEMS, JUDGES, FAMILIES = 4, 6, 3

@@ -18,8 +18,9 @@ from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.conjugacy import dirichlet_mode
+from crowdppl.model.contract import check
 from crowdppl.model.populations import tables
-from crowdppl.model.program import check, unknowns
+from crowdppl.model.program import unknowns
 from crowdppl.models import (
     ClassConditional,
     CoNAL,

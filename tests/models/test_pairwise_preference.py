@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import crowdppl
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 from crowdppl.models import PairwisePreference
 
 SYSTEMS, JUDGES = 4, 6

@@ -30,7 +30,8 @@ from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import streams_kept
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import FAULTS, check, together, unknowns
+from crowdppl.model.contract import check
+from crowdppl.model.program import FAULTS, together, unknowns
 from crowdppl.model.truths import Coupled
 
 # Sweeps from which on it is worth recording operations.

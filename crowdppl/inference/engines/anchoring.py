@@ -20,7 +20,7 @@ from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.options import filled
 from crowdppl.inference.progress import silent
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 # Anchor and parameters agree if no entry of the anchor changes by more; the largest number of turns.
 SETTLED, TURNS = 5e-3, 20

@@ -29,7 +29,8 @@ from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
-from crowdppl.model.program import base, check, dispersed
+from crowdppl.model.contract import check
+from crowdppl.model.program import base, dispersed
 from crowdppl.model.weighted_votes import contrary_votes
 
 # Results of restarts whose log posteriors differ by less than this fraction are one mode.

@@ -27,7 +27,7 @@ from crowdppl.inference.progress import ProgressCallback
 from crowdppl.isolation import limited_threads
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
 BY_GRADIENTS = "draws from the posterior (Gibbs sampling with steps of Hamiltonian Monte Carlo)"

@@ -24,7 +24,8 @@ from crowdppl.inference.memory import thinned_note, thinning
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import check, dispersed
+from crowdppl.model.contract import check
+from crowdppl.model.program import dispersed
 
 INTERVAL_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
 

@@ -27,7 +27,7 @@ from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 INTERVAL_METHOD = (
     "draws from a variational approximation ({guide}, fitted by SVI){independent}: intervals tend to be too narrow; "

@@ -21,7 +21,7 @@ class Space:
     """A bijection between the sites of a model and one flat vector of real numbers.
 
     Args:
-        sites: the sample sites of the prior by name, as :func:`crowdppl.model.program.check` returns them.
+        sites: the sample sites of the prior by name, as :func:`crowdppl.model.contract.check` returns them.
         discrete: take discrete sites too; they have a size and no coordinates (for Gibbs sampling and closed M steps).
 
     Attributes:

@@ -15,7 +15,7 @@ from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.scale.sharded.parts import Parts
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 
 def em(

@@ -23,7 +23,7 @@ from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.program import check
+from crowdppl.model.contract import check
 
 # Gradient steps that it takes at least, from the first point that a majority vote gives.
 ENOUGH = 500
