@@ -25,9 +25,10 @@ from crowdppl.criticism.numbers import (
 )
 from crowdppl.criticism.perspectives import Perspectives, perspectives
 from crowdppl.criticism.planning import Crowd, Plan, plan
-from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
+from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, prior_check
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 from crowdppl.criticism.rater_covariates import SeverityEffects, severity_effects
+from crowdppl.criticism.replication import predictive_tree, replicates
 from crowdppl.inference.catalogue import MODELS
 
 __all__ = [

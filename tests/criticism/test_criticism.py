@@ -14,7 +14,7 @@ from scipy.stats import dirichlet
 
 import crowdppl
 from crowdppl import CrowdpplWarning, ModelError, OptionError, criticism
-from crowdppl.criticism import predictive
+from crowdppl.criticism import label_statistics, replication
 from crowdppl.criticism.calibration import _residual_rho
 from crowdppl.data import datasets
 from crowdppl.models import DawidSkene, ItemEffects, ItemSubtypes, OneCoin
@@ -29,7 +29,7 @@ def fit_and_data():
 def test_statistics_by_hand():
     """Item 0 has labels 0 0 1, item 1 has 1 1, item 2 a single 0."""
     item, worker, label = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 1, 1, 1, 0])
-    values, majority = predictive.statistics(item, worker, label, (3, 3, 2))
+    values, majority = label_statistics.statistics(item, worker, label, (3, 3, 2))
     assert values["agreement"] == pytest.approx((1 / 3 + 1) / 2)
     assert values["agreement_spread"] == pytest.approx(1 / 3)
     bits = -(2 / 3 * np.log2(2 / 3) + 1 / 3 * np.log2(1 / 3))
@@ -38,7 +38,7 @@ def test_statistics_by_hand():
     assert values["label_0"] == 0.5
     assert np.isnan(values["pairs"])  # no two workers have five items in common
     many = np.tile(np.arange(6), 3), np.repeat([0, 1, 2], 6), np.array([0] * 6 + [0] * 6 + [0, 0, 0, 1, 1, 1])
-    values, _ = predictive.statistics(*many, (6, 3, 2))
+    values, _ = label_statistics.statistics(*many, (6, 3, 2))
     assert values["pairs"] == pytest.approx((1 + 0.5 + 0.5) / 3)
 
 
@@ -87,7 +87,7 @@ def test_replicates_follow_the_story(fit_and_data):
     confusion, truth = posterior.draws("confusion"), posterior.truth_draws()
     item, worker, _ = posterior.annotation_index()
     expected = np.mean([c[worker, t[item]] for c, t in zip(confusion, truth, strict=True)], axis=0)  # (A, K)
-    for labels in (drawn, list(predictive._from_tables(posterior, 200, 2))):
+    for labels in (drawn, list(replication._from_tables(posterior, 200, 2))):
         shares = np.stack([(np.stack(labels) == k).mean(0) for k in range(data.K)], axis=1)
         error = np.sqrt(expected * (1 - expected) / 200)
         assert (np.abs(shares - expected) < 5 * error + 0.02).mean() > 0.99  # 5 standard errors, draws thinned
