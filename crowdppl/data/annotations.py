@@ -16,11 +16,11 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.arguments import Column, InputPath, checked
 from crowdppl.data import sets
+from crowdppl.data.additions import AnnotationAdditions
 from crowdppl.data.covariates import EXPERIENCE, Covariates, columns_of, formula_of
 from crowdppl.data.features import count_table
 from crowdppl.data.fields import Kind
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.numeric import numeric_annotations
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
@@ -42,7 +42,7 @@ from crowdppl.errors import DataError, OptionError, listed
 CROWD = "crowd"
 
 
-class Annotations(AnnotationLayouts):
+class Annotations(AnnotationAdditions):
     """Annotations of ``N`` items by ``J`` workers in ``K`` classes, ``A`` annotations in all.
 
     Create one with :meth:`from_frame`, :meth:`from_arrays`, :meth:`from_csv`, :meth:`from_parquet` or :meth:`from_counts`, not
@@ -512,7 +512,7 @@ def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], t
     taken = {str(name) for name in labels if isinstance(name, str)} & set(columns_of(formula, source))
     if taken:
         raise OptionError(f"covariates={formula!r} has the column {listed(sorted(taken))} of labels; leave it out")
-    earlier = covariates._earlier() if isinstance(covariates, AnnotationLayouts) else None
+    earlier = covariates._earlier() if isinstance(covariates, AnnotationAdditions) else None
     return Covariates(frame, formula, earlier, "" if time is None else str(time))
 
 

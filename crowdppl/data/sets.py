@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from crowdppl.data.additions import AnnotationAdditions
 from crowdppl.data.frames import maybe_pandas
-from crowdppl.data.layouts import NO_COVARIATES, NO_SEQUENCES, AnnotationLayouts
+from crowdppl.data.layouts import NO_COVARIATES, NO_SEQUENCES
 from crowdppl.data.table.cells import NoLabelError, absent, is_structured, labels_of, parsed, plain
 from crowdppl.data.table.columns import LABEL_COLUMNS
 from crowdppl.data.table.identifiers import as_objects
@@ -25,7 +26,7 @@ from crowdppl.data.table.spellings import KEYS, alike
 from crowdppl.data.table.structured import EMPTY, SEPARATOR, protected, refuse_vectors, restored
 from crowdppl.errors import DataError, OptionError, listed
 
-Data = TypeVar("Data", bound=AnnotationLayouts)
+Data = TypeVar("Data", bound=AnnotationAdditions)
 # Between the task and the label in the name of an item.
 BETWEEN = "|"
 # What a note says of a class that may stand for nothing.
@@ -208,7 +209,7 @@ def _spelt_alike(often: Counter[str], declared: list[str] | None) -> tuple[dict[
     ]
 
 
-def _sizes(data: AnnotationLayouts, contains: torch.Tensor, names: list[str]) -> str:
+def _sizes(data: AnnotationAdditions, contains: torch.Tensor, names: list[str]) -> str:
     """Return a sentence on the sets."""
     size = contains.sum(-1)[data.label.cpu()]
     return (
@@ -271,7 +272,7 @@ def of_labels(data: Data, labels: Any) -> Data:
     return _pairs(whole(data), chosen, known, number)
 
 
-def _answers(data: AnnotationLayouts) -> torch.Tensor:
+def _answers(data: AnnotationAdditions) -> torch.Tensor:
     """Return which labels are in the set of each annotation, ``(A / L, L)``."""
     assert data.set_labels is not None
     # Each label of a task has the same annotations in the same order.
