@@ -24,7 +24,7 @@ LONGEST = 2.0
 FIRST_SHARE, TRIES, CROWD_TRIES, SHORTENED = 0.5, 8, 7, 0.4
 
 
-def _first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float, tries: int) -> Tensor:
+def first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float, tries: int) -> Tensor:
     """Return the largest share of a step, of so many that are tried, at which an objective is not below ``before``; else 0.
 
     Args:
@@ -199,7 +199,7 @@ class Rows:
             return self._fit(logits, counts).sum(-1) + log_prior(a, b, d)
 
         before = fit.sum(-1) + log_prior(self.competence, self.preferences, self.deviations)
-        size = _first_not_worse(lambda size: objective(*moved(size)), before, FIRST_SHARE, TRIES)
+        size = first_not_worse(lambda size: objective(*moved(size)), before, FIRST_SHARE, TRIES)
         self.competence, self.preferences, self.deviations = moved(size)
         return 1 / curve_a
 
@@ -222,7 +222,7 @@ class Rows:
             return self._fit(rest + new.unsqueeze(-3), counts).sum((-2, -1)) + log_prior(new)
 
         before = fit.sum() + log_prior(self.crowd_confusion)
-        self.crowd_confusion = moved(_first_not_worse(objective, before, 1.0, CROWD_TRIES))
+        self.crowd_confusion = moved(first_not_worse(objective, before, 1.0, CROWD_TRIES))
         # What all workers deviate by is the crowd's: the prior rises and the rows stay as they are.
         J = self.deviations.shape[-3]
         common = (deviation * self.deviations.sum(-3) - crowd * self.crowd_confusion) / (J * deviation + crowd)
