@@ -21,9 +21,9 @@ from crowdppl import aggregate, arguments, learning
 from crowdppl.errors import silent
 from crowdppl.inference import monitor
 from crowdppl.isolation import isolated
+from crowdppl.kernels.ops import first_not_worse
 from crowdppl.model import weighted_votes
 from crowdppl.model.base import provides
-from crowdppl.model.logit_rows import first_not_worse
 
 # Two steps of each engine: what is tested is where tensors are.
 BRIEF = {
@@ -272,7 +272,9 @@ def test_weights_of_votes_seldom_read():
     steps = len(list(weighted_votes._steps(data, data.majority())))
     with counterfeit() as device:
         there = weighted_votes.competence_weights(data.to(DEVICE))
-        reads = sum(n for place, n in device.reads.items() if "weighted_votes" in place)  # others arrange the data, once
+        reads = sum(
+            n for place, n in device.reads.items() if "weighted_votes" in place
+        )  # others arrange the data, once
         assert reads == math.ceil(steps / weighted_votes.AHEAD)
         assert sum(device.reads.values()) < 20
         np.testing.assert_array_equal(there.cpu(), here)

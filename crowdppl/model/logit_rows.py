@@ -8,45 +8,19 @@ Gibbs sampling).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from crowdppl.kernels.ops import synchronises
+from crowdppl.kernels.ops import first_not_worse
 from crowdppl.model.base import Parameters
 
 # Largest change of a logit in one Newton step.
 LONGEST = 2.0
-# Shares of a step that are tried: of workers, whose steps are taken at once, and of the crowd, how many, and how they shrink.
-FIRST_SHARE, TRIES, CROWD_TRIES, SHORTENED = 0.5, 8, 7, 0.4
-
-
-def first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float, tries: int) -> Tensor:
-    """Return the largest share of a step, of so many that are tried, at which an objective is not below ``before``; else 0.
-
-    Args:
-        objective: takes shares of the step, of the shape of ``before`` and maybe with an axis before it, and returns as many
-            numbers.
-        before: the objective without the step, one for each of those who take one.
-        first: the first share; each further one is ``SHORTENED`` times the one before.
-        tries: how many.
-    """
-    size = torch.full_like(before, first)
-    if synchronises(before):
-        # All shares at once: a number that is read to save work would have the host wait for the device.
-        sizes = torch.stack([size * SHORTENED**n for n in range(tries)])
-        good = objective(sizes) >= before
-        share = sizes.gather(0, good.byte().argmax(0, keepdim=True)).squeeze(0)
-        return torch.where(good.any(0), share, 0.0)
-    for n in range(tries):
-        worse = ~(objective(size) >= before)
-        if not bool(worse.any()):
-            break
-        size = torch.where(worse, size * SHORTENED if n < tries - 1 else 0.0, size)
-    return size
+# Shares of a step that are tried: of workers, whose steps are taken at once, and of the crowd, how many.
+FIRST_SHARE, TRIES, CROWD_TRIES = 0.5, 8, 7
 
 
 class RowCounts(NamedTuple):
