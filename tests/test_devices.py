@@ -21,9 +21,9 @@ from crowdppl import aggregate, arguments, learning
 from crowdppl.errors import silent
 from crowdppl.inference import monitor
 from crowdppl.isolation import isolated
-from crowdppl.kernels.ops import first_not_worse
 from crowdppl.model import weighted_votes
 from crowdppl.model.base import provides
+from crowdppl.model.step_shares import first_not_worse
 
 # Two steps of each engine: what is tested is where tensors are.
 BRIEF = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -19,8 +18,6 @@ BLOCK = 2**18
 FEW_LABELS, MANY_NUMBERS = 4, 2**14
 # Gamma variables drawn by one thread at a time; fewer are left to torch.
 GAMMA_BLOCK = 2**15
-# What a share of a step that lowers the objective is multiplied by.
-SHORTENED = 0.4
 
 
 def sum_by(index: Tensor, values: Tensor, size: int) -> Tensor:
@@ -79,31 +76,6 @@ def above_zero(values: Tensor) -> Tensor:
 def synchronises(values: Tensor) -> bool:
     """Return whether reading a number waits for the device to finish all earlier work, as on a GPU."""
     return values.device.type != "cpu"
-
-
-def first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float, tries: int) -> Tensor:
-    """Return the largest share of a step, of so many that are tried, at which an objective is not below ``before``; else 0.
-
-    Args:
-        objective: takes shares of the step, of the shape of ``before`` and maybe with an axis before it, and returns as many
-            numbers.
-        before: the objective without the step, one for each of those who take one.
-        first: the first share; each further one is ``SHORTENED`` times the one before.
-        tries: how many.
-    """
-    size = torch.full_like(before, first)
-    if synchronises(before):
-        # All shares at once: a number that is read to save work would have the host wait for the device.
-        sizes = torch.stack([size * SHORTENED**n for n in range(tries)])
-        good = objective(sizes) >= before
-        share = sizes.gather(0, good.byte().argmax(0, keepdim=True)).squeeze(0)
-        return torch.where(good.any(0), share, 0.0)
-    for n in range(tries):
-        worse = ~(objective(size) >= before)
-        if not bool(worse.any()):
-            break
-        size = torch.where(worse, size * SHORTENED if n < tries - 1 else 0.0, size)
-    return size
 
 
 def is_mapped(values: Tensor) -> bool:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crowdppl.kernels.ops import first_not_worse
 from crowdppl.model.base import Parameters
+from crowdppl.model.step_shares import first_not_worse
 
 # Largest change of a logit in one Newton step.
 LONGEST = 2.0

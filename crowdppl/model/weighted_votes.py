@@ -29,7 +29,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.kernels.ops import above_zero, first_not_worse, normalise, sum_by, synchronises
+from crowdppl.kernels.ops import above_zero, normalise, sum_by, synchronises
+from crowdppl.model.step_shares import first_not_worse
 
 # Standard deviation of the preference for a label, and the mean and standard deviation of competence that learning starts from.
 PREFERENCE = 1.0
