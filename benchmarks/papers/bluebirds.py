@@ -94,9 +94,9 @@ LIA:
 {table(header, rows)}
 
 On Blue Birds Dawid–Skene is wrong about {birds["wrong_items"]} pictures:
-{100 * birds["others_wrong"]:.0f}% of their annotations are incorrect, and the fit follows the crowd. The worker who is always right
-therefore agrees with {100 * birds["right_agrees"]:.1f}% of the estimated labels only. The first of the others agrees with
-{100 * birds["first_agrees"]:.1f}% of them, although {100 * birds["first_correct"]:.1f}% of the annotations are correct by
+{100 * birds["others_wrong"]:.0f}% of their annotations are incorrect, and the fit follows the crowd. The worker who is
+always right therefore agrees with {100 * birds["right_agrees"]:.1f}% of the estimated labels only. The first of the others agrees
+with {100 * birds["first_agrees"]:.1f}% of them, although {100 * birds["first_correct"]:.1f}% of the annotations are correct by
 the truth: errors that the crowd shares count as correct.
 """
 

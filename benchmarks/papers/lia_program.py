@@ -4,8 +4,8 @@ Written from what the program (github.com/eaplatanios/noisy-labels) does: five E
 of 128 annotations in their order, from small random effects. Penalties count once for each annotation of a batch, not once for
 each worker and item. All draws of the annotations are fitted at once, in the first dimension of every tensor.
 
-The paper's MAJ* and MMCE* put a classifier beside the votes or the effects. What is judged here is the labels of the E step,
-which the classifier and an item's own annotations give together, and, for comparison, those of the classifier alone.
+The paper's MAJ* and MMCE* put a classifier beside the votes or the effects. Judged are the labels of the last E step, from an
+item's own annotations without the classifier, or with its probabilities as their prior, and those of the classifier alone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ E_STEPS, STEPS, BATCH, RATE, BETAS = 5, 1000, 128, 1e-3, (0.9, 0.99)
 ALPHA = 0.5  # gamma (2 L)^2 / 2 with gamma = 1/4 and one label a problem
 UNITS = 16  # of each of the four layers of a classifier
 DRAWS = 10
+TIE = 1e-6  # weight of what decides between tied votes
 
 
 class Draws:
@@ -105,14 +106,16 @@ def classifier(draws: Draws, inputs: Tensor | None, generator: torch.Generator) 
     return [*embedding, *weights, *biases], apply
 
 
-def program(draws: Draws, entropy: bool, inputs: Tensor | None = None, seed: int = 0) -> dict[str, list[float]]:
+def program(
+    draws: Draws, entropy: bool, inputs: Tensor | None = None, prior: bool = False, seed: int = 0
+) -> dict[str, list[float]]:
     """Return the accuracy of each draw: of the classifier, and of the labels of a last E step.
 
     Args:
         draws: annotations.
         entropy: effects of workers and items (minimax entropy); else the votes.
-        inputs: of the classifier, as of :func:`classifier`. A network's probabilities are the prior of the E step; those of a
-            table are not.
+        inputs: of the classifier, as of :func:`classifier`.
+        prior: whether the classifier's probabilities are the prior of the E step. Without, it decides between tied votes only.
         seed: of the first parameters.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -138,7 +141,7 @@ def program(draws: Draws, entropy: bool, inputs: Tensor | None = None, seed: int
     for step in range(E_STEPS):
         with torch.no_grad():
             joint = votes if step == 0 or not entropy else draws.sums(given(order)[0])
-            if inputs is not None and step:
+            if prior and step:
                 joint = joint + h(every)
             target = joint.softmax(-1)
         for _ in range(STEPS):
@@ -160,8 +163,8 @@ def program(draws: Draws, entropy: bool, inputs: Tensor | None = None, seed: int
             optimizer.step()
     with torch.no_grad():
         joint = draws.sums(given(order)[0]) if entropy else votes
-        if inputs is not None:
-            joint = joint + h(every)
+        if prior or (inputs is not None and not entropy):
+            joint = joint + (1 if prior else TIE) * h(every)
         answers = {"classifier": h(every), "E step": joint}
     known = draws.truth
     out = {}
@@ -170,6 +173,18 @@ def program(draws: Draws, entropy: bool, inputs: Tensor | None = None, seed: int
         tied = (scores[..., 0] == scores[..., 1]).double()
         out[name] = (right * (1 - tied) + tied / 2).mean(-1).tolist()
     return out
+
+
+PRIOR = ", classifier as prior"
+# Name, effects of workers and items, what the classifier reads, and whether it is the prior of the E step.
+METHODS = (
+    ("vote shares, embeddings (MAJ*-E)", False, "embeddings", True),
+    ("minimax entropy, embeddings (MMCE*-E)", True, "embeddings", True),
+    ("vote shares, features (MAJ*)", False, "features", False),
+    (f"vote shares, features (MAJ*){PRIOR}", False, "features", True),
+    ("minimax entropy, features (MMCE*)", True, "features", False),
+    (f"minimax entropy, features (MMCE*){PRIOR}", True, "features", True),
+)
 
 
 def sets() -> dict[str, tuple[Any, pd.Series]]:
@@ -198,17 +213,15 @@ def measure(quick: bool) -> dict[str, dict[str, dict[int, dict[str, list[float]]
             draws = Draws(data, truth, r, 2 if quick else DRAWS)
             own = out.setdefault(name, {})
             own.setdefault("minimax entropy", {})[r] = program(draws, True)
-            for method, entropy, inputs in (
-                ("vote shares, embeddings (MAJ*-E)", False, learned),
-                ("minimax entropy, embeddings (MMCE*-E)", True, learned),
-                ("vote shares, features (MAJ*)", False, features),
-                ("minimax entropy, features (MMCE*)", True, features),
-            ):
-                if inputs is not None:
-                    own.setdefault(method, {})[r] = program(draws, entropy, inputs)
+            for method, entropy, inputs, prior in METHODS:
+                given = learned if inputs == "embeddings" else features
+                if given is not None:
+                    own.setdefault(method, {})[r] = program(draws, entropy, given, prior)
             if name == "Word Similarity":
                 soft = Draws(data, truth, r, 2 if quick else DRAWS, soft=answers)
-                own.setdefault("vote shares, embeddings (MAJ*-E), soft answers", {})[r] = program(soft, False, learned)
+                own.setdefault("vote shares, embeddings (MAJ*-E), soft answers", {})[r] = program(
+                    soft, False, learned, True
+                )
             print(
                 name,
                 r,
@@ -233,8 +246,10 @@ def page(results: dict[str, dict[str, dict[str, dict[str, list[float]]]]]) -> st
 
 Per cent, mean and standard deviation over {DRAWS} random subsets with r annotations an item (the same one where r keeps
 everything). {E_STEPS} E steps, each with {STEPS:,} steps of Adam on {BATCH} annotations: the classes cannot move far from the
-votes at which they start, so that minimax entropy does not lose them with two annotations an item, as it does when its likelihood is
-maximised ([page](paper-redundancy.md)). *Labels of the E step*: the class that the classifier and an item's own annotations give
-together. In RTE's rows with features these are what comes near the paper's figures, and the classifier alone is not.
+votes at which they start, so that minimax entropy does not lose them with two annotations an item, as it does when its
+likelihood is maximised ([page](paper-redundancy.md)). *Labels of the E step*: from an item's own annotations; with the
+classifier of features as their prior where that is said, and always with that of embeddings, which sees no more than these
+annotations. The program's minimax entropy has no such prior. In RTE's rows with features the labels of the E step come near the
+paper's figures, and the classifier alone is not.
 
 {chr(10).join(parts)}"""
