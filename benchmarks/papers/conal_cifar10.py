@@ -112,8 +112,8 @@ def main() -> None:
     body = f"""{ITEMS:,} images of six classes of CIFAR-10 (bird, cat, deer, dog, frog, horse), {VALID:,} to choose the epoch and
 {TEST:,} for the test, drawn for each seed. 30 annotators, each of whom labels an image with equal probability, three labels an
 image on average (`crowdppl.data.synthetic.common_and_individual` with `wrong="drawn"` and `on_average=True`):
-individual error rate .7. Rows: mean share of the common matrix, and its error rate. Test accuracy, per cent, mean and standard deviation over {SEEDS}
-seeds.
+individual error rate .7. Rows: mean share of the common matrix, and its error rate. Test accuracy, per cent, mean and
+standard deviation over {SEEDS} seeds.
 
 {table(["common errors", *METHODS], rows)}
 

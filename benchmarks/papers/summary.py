@@ -560,7 +560,8 @@ def pictures_of_cifar() -> list[Row | Claim]:
 
 CIFAR = (
     "Features of the images, computed without labels, and one hidden layer stand in place of the paper's network on images. "
-    "Where the common wrong class is as frequent as the right one, a fit from the annotations alone can exchange the classes of a pair."
+    "Where the common wrong class is as frequent as the right one, a fit from the annotations alone can exchange the classes of a "
+    "pair."
 )
 
 
@@ -687,8 +688,8 @@ def lia_paper() -> list[Experiment]:
         "and Dawid–Skene is less accurate."
     )
     many = (
-        "30 pairs: one pair is 3.3 points. The paper's is the same at every redundancy; ours gains with annotations, as a majority "
-        "does."
+        "30 pairs: one pair is 3.3 points. The paper's is the same at every redundancy; ours gains with annotations, as a "
+        "majority does."
     )
     figures = stored("paper_lia", "word-similarity")
     for name, printed in lia.PAPER["word-similarity"].items():
