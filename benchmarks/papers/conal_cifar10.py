@@ -17,18 +17,15 @@ from crowdppl.data.synthetic import Simulation, common_and_individual
 from crowdppl.learning import Training
 from crowdppl.models import CoNAL
 
-ANIMALS = (2, 3, 4, 5, 6, 7)  # bird, cat, deer, dog, frog, horse: six classes, as the simulator has
+ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")  # six classes, as the simulator has
 ITEMS, VALID, TEST = 8_000, 1_000, 1_000
 # (asymmetric, mean share of the common matrix, its error rate); the individual error rate is .7.
 SETS = (
     (False, 0.5, 0.4),
-    (False, 0.5, 0.6),
     (True, 0.5, 0.4),
-    (True, 0.5, 0.6),
-    (False, 0.3, 0.4),
-    (False, 0.7, 0.4),
+    (False, 0.5, 0.6),
 )
-SEEDS, EPOCHS = 2, 15
+SEEDS, EPOCHS = 1, 15
 METHODS = (
     "truth",
     "hard majority (DL-MV)",
@@ -86,9 +83,9 @@ def measured(s: Simulation, seed: int) -> dict[str, float]:
             "CoNAL, end to end",
             CoNAL("annotation", network=plain, prior_scale=0.3),
             "svi",
-            {"max_iter": 1500, "batch_size": 256, "tol": 0.0},
+            {"max_iter": 800, "batch_size": 256, "tol": 0.0},
         ),
-        ("CoNAL, one true label per item, EM", CoNAL(network=plain), "em", {"max_iter": 30}),
+        ("CoNAL, one true label per item, EM", CoNAL(network=plain), "em", {"max_iter": 8}),
     ):
         posterior, _ = fit(data, model, method=method, seed=seed, validation=valid, **settings)
         guess = crowdppl.predict(posterior, test[0], model=model)["label"].to_numpy()
@@ -112,8 +109,7 @@ def main() -> None:
     body = f"""{ITEMS:,} images of six classes of CIFAR-10 (bird, cat, deer, dog, frog, horse), {VALID:,} to choose the epoch and
 {TEST:,} for the test, drawn for each seed. 30 annotators, each of whom labels an image with equal probability, three labels an
 image on average (`crowdppl.data.synthetic.common_and_individual` with `wrong="drawn"` and `on_average=True`):
-individual error rate .7. Rows: mean share of the common matrix, and its error rate. Test accuracy, per cent, mean and
-standard deviation over {SEEDS} seeds.
+individual error rate .7. Rows: mean share of the common matrix, and its error rate. Test accuracy, per cent, for {SEEDS} seed.
 
 {table(["common errors", *METHODS], rows)}
 

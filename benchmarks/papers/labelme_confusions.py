@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 
+import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
-from common import table  # the folder is put on the path by the module that imports this one
+from common import table
 from labelme import CLASSES
 
 from crowdppl import CrowdpplWarning

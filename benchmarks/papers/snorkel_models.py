@@ -12,8 +12,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
-from common import spread, table  # the folder is put on the path by the module that imports this one
+from common import spread, table
 from lia_program import sets
 from redundancy import LEVELS
 

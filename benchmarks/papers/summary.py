@@ -837,16 +837,19 @@ def oracles() -> Experiment:
         "the estimated labels, a worker who shares these errors is as accurate as the one who is always right."
     )
     for name, judges in (stored("paper_bluebirds", "reference") or {}).items():
-        for judge, figures in judges.items():
-            right, wrong, workers = figures["right"], figures["wrong"], figures["workers"]
+        for judge, fits in judges.items():
+            figures = max(fits, key=lambda one: one["right"])
+            places = [(one["right"], one["wrong"]) for one in fits]
+            ends = sum(place == (1, figures["workers"]) for place in places)
+            each = ", ".join(f"{right} and {wrong}" for right, wrong in places)
             out.rows.append(
                 Claim(
                     f"first and last: {name}, {judge}",
                     "text" if judge.startswith("LIA") else "–",
-                    f"{right} and {wrong} of {workers}",
-                    right == 1 and wrong == workers,
-                    crowd.format(**figures) if right > 1 else "",
-                    1,
+                    f"{each} of {figures['workers']}",
+                    2 * ends > len(fits),
+                    f"In {ends} of {len(fits)} fits. {crowd.format(**figures)}" if ends < len(fits) else "",
+                    len(fits),
                 )
             )
     return out
