@@ -42,7 +42,7 @@ JUDGES: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-SEEDS = {("bluebirds", "LIA-E"): 4}  # fits; others depend on no seed, or one says enough
+SEEDS = {("bluebirds", "LIA-E"): 4}  # number of fits where they differ
 
 
 def reference(name: str, judge: str, seed: int = 0) -> dict[str, Any]:

@@ -651,7 +651,14 @@ def authors_sample() -> list[Row | Claim]:
         own = measured["authors' labels"][name]["best"]
         rows.append(Row(f"{name}, the authors' points and labels{PROGRAM}: best epoch", figure, per_cent(own)))
         if name in measured["ours"]:
-            rows.append(Row(f"{name}, the authors' points, labels drawn", figure, per_cent(measured["ours"][name])))
+            last = 100 * np.mean(measured["labels drawn"][name]["last"])
+            early = (
+                "Ours is run to convergence. The program takes 30 steps and keeps the best by the test points; on labels drawn "
+                f"anew its last step has {last:.1f}%."
+            )
+            rows.append(
+                Row(f"{name}, the authors' points, labels drawn", figure, per_cent(measured["ours"][name]), early)
+            )
     return rows
 
 
