@@ -5,6 +5,7 @@ The device here draws the same numbers as the CPU, which no GPU does: where both
 """
 
 import dataclasses
+import math
 import warnings
 from unittest import mock
 
@@ -20,8 +21,9 @@ from crowdppl import aggregate, arguments, learning
 from crowdppl.errors import silent
 from crowdppl.inference.engines import monitor
 from crowdppl.isolation import isolated
+from crowdppl.model import weighted_votes
 from crowdppl.model.base import provides
-from crowdppl.model.logit_rows import _first_not_worse
+from crowdppl.model.step_shares import first_not_worse
 
 # Two steps of each engine: what is tested is where tensors are.
 BRIEF = {
@@ -263,6 +265,22 @@ def test_the_host_seldom_reads(model, method, most):
     assert reads_of_steps(model, engine, few, many, classes=2 if "two" in model else 3, **options) <= most
 
 
+def test_weights_of_votes_seldom_read():
+    """Ten steps are taken before their log-likelihoods are read, and the weights are those of a step after another."""
+    data = simulated(items=60, workers=8, per_item=4, seed=2, classes=3, features=False)[0]
+    here = weighted_votes.competence_weights(data)
+    steps = len(list(weighted_votes._steps(data, data.majority())))
+    with counterfeit() as device:
+        there = weighted_votes.competence_weights(data.to(DEVICE))
+        reads = sum(
+            n for place, n in device.reads.items() if "weighted_votes" in place
+        )  # others arrange the data, once
+        assert reads == math.ceil(steps / weighted_votes.AHEAD)
+        assert sum(device.reads.values()) < 20
+        np.testing.assert_array_equal(there.cpu(), here)
+    assert steps > 3
+
+
 def test_the_monitor_reads_once():
     """And once more where chains disagree about items, however many these are."""
     chains = torch.rand(2, 40, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 10
@@ -284,7 +302,7 @@ def test_shares_of_a_step_are_the_same_on_both(tries):
     limit = torch.tensor([2.0, 0.5, 0.19, 0.04, 1e-9, torch.nan], dtype=torch.float64)
 
     def shares(limit):
-        return _first_not_worse(lambda size: limit - size, 0 * limit, 0.5, tries)
+        return first_not_worse(lambda size: limit - size, 0 * limit, 0.5, tries)
 
     here = shares(limit)
     with counterfeit() as device:

@@ -142,7 +142,7 @@ are judged on the items that they were trained on. *Embeddings*: a learned vecto
 of features. *Features*: for RTE the {overlap().shape[1]} of ours (word overlap, lengths, negation, numbers, task), in place of
 the paper's; they separate the classes poorly, and the classifier, not the votes, decides. The images of Blue Birds and
 the words of Word Similarity have no features here, so that their rows with features are missing.
-Snorkel and MeTaL are not among the methods.
+Snorkel and MeTaL, and these methods in the form of the authors' program: [the authors' programs](paper-programs.md).
 
 Minimax entropy has no preference for the label that names the class. With two annotations an item its likelihood keeps
 rising while the classes move away from the votes, at which EM starts; stopped after two E steps it has not left them yet.

@@ -251,6 +251,10 @@ def common_and_individual(
     separation: Annotated[float, arguments.number()] = 1.5,
     embedding: PositiveInt = 20,
     test: NonNegativeInt = 1_000,
+    on_average: bool = False,
+    wrong: Literal["neighbours", "drawn"] = "neighbours",
+    features: Annotated[npt.ArrayLike, arguments.array("item", "feature")] | None = None,
+    truth: Annotated[npt.ArrayLike, arguments.array("item", kind="whole")] | None = None,
 ) -> Simulation:
     """Draw the synthetic set of Chu, Ma and Wang (2021): confusion that is common to all annotators and confusion of their own.
 
@@ -258,9 +262,11 @@ def common_and_individual(
     (3), else from the annotator's own. The embeddings of annotators and items are random, of length one, those of items a linear
     function of their features; the bias ``b`` sets the mean share ``common``. A matrix of strength ``e`` gives a wrong label with
     probability ``e``, the same one for each class. In the common matrix classes 0 and 1 are taken for each other, 2 and 3, and so
-    on (symmetric; the last of an odd number is taken for the first), or each class for the next one (asymmetric). An annotator
-    confuses each class with another of their own. Features are Gaussian around the centre of the class; the paper uses images,
-    which are not available. Its validation items are like test items.
+    on (symmetric; the last of an odd number is taken for the first), or each class for the next one (asymmetric). The paper draws
+    the pairs, and the class that each is taken for: ``wrong="drawn"``. An annotator confuses each class with another of their
+    own. Features are Gaussian around the centre of the class; the paper uses images, whose features ``features`` and
+    ``truth`` take. Its validation items are like test items, and its annotators label each item with equal probability, three
+    on average: ``on_average=True``.
 
     Args:
         seed: random seed.
@@ -271,18 +277,25 @@ def common_and_individual(
         common: mean share of annotations from the common matrix, 0 and .3 to .7 in the paper.
         common_strength: error rate of the common matrix, .4 to .8 in the paper.
         individual_strength: error rate of the annotators' own matrices, .7 in the paper.
-        asymmetric: whether common errors lead from each class to the next one, and not between the two classes of a pair.
+        asymmetric: whether common errors lead from each class to another one, and not between the two classes of a pair.
         dimensions: number of features.
         separation: distance of each centre from the origin, in standard deviations.
         embedding: size of the embeddings.
         test: number of test items.
+        on_average: whether ``per_item`` is the mean number of labels of an item, which has at least one.
+        wrong: what the common errors lead to: ``"neighbours"``, the next class or the other one of neighbours, or ``"drawn"``:
+            pairs at random, and for each class another one at random.
+        features: of items of your own, ``(n, D)``, in place of Gaussian ones: the first ``items`` are labelled, the next ``test``
+            are test items.
+        truth: their classes, ``(n,)``, from 0 to ``classes`` - 1.
 
     Returns:
         ``parameters``: ``common (K, K)``, ``individual (J, K, K)``, and for each annotation ``share``, omega, and ``source``,
         whether it came from the common matrix.
 
     Raises:
-        OptionError: a probability lies outside 0 to 1, or ``per_item`` exceeds ``workers``.
+        OptionError: a probability lies outside 0 to 1, ``per_item`` exceeds ``workers``, or features and classes are not those of
+            ``items + test`` items and ``classes`` classes.
     """
     for name, value in (
         ("common", common),
@@ -294,33 +307,38 @@ def common_and_individual(
     if per_item > workers:
         raise OptionError(f"per_item={per_item} must be at most workers={workers}")
     rng = np.random.default_rng(seed)
-    truth = rng.integers(0, classes, items + test)
-    centres = rng.normal(size=(classes, dimensions))
-    centres *= separation / np.linalg.norm(centres, axis=1, keepdims=True)
-    features = centres[truth] + rng.normal(size=(items + test, dimensions)) / np.sqrt(dimensions)
+    z, x = _items_of(features, truth, items + test, classes)
+    if z is None or x is None:
+        z = rng.integers(0, classes, items + test)
+        centres = rng.normal(size=(classes, dimensions))
+        centres *= separation / np.linalg.norm(centres, axis=1, keepdims=True)
+        x = centres[z] + rng.normal(size=(items + test, dimensions)) / np.sqrt(dimensions)
     each = np.arange(classes)
-    paired = np.where(each % 2 == 0, each + 1, each - 1) % classes
-    shared = _noisy(common_strength, (each + 1) % classes if asymmetric else paired)
+    # Of a stream of their own: the rest of a simulation does not depend on whether they are drawn.
+    order = np.random.default_rng([seed, 1]).permutation(classes) if wrong == "drawn" else each
+    shared = _noisy(common_strength, _taken_for(order, asymmetric, seed if wrong == "drawn" else None))
     own = np.stack(
         [_noisy(individual_strength, (each + rng.integers(1, classes, classes)) % classes) for _ in range(workers)]
     )
-    item = np.repeat(np.arange(items), per_item)
-    worker = rng.random((items, workers)).argsort(1)[:, :per_item].reshape(-1)
-    v = features[:items] @ rng.normal(size=(dimensions, embedding)) + rng.normal(size=embedding)
+    ranks = rng.random((items, workers)).argsort(1)
+    count = np.maximum(1, rng.binomial(workers, per_item / workers, items)) if on_average else np.full(items, per_item)
+    item = np.repeat(np.arange(items), count)
+    worker = ranks[np.arange(workers) < count[:, None]]
+    v = x[:items] @ rng.normal(size=(x.shape[1], embedding)) + rng.normal(size=embedding)
     u = rng.normal(size=(workers, embedding))
     v, u = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (v, u))
     share = _with_mean((u[worker] * v[item]).sum(-1), common)
     source = rng.random(len(item)) < share
-    rows = np.where(source[:, None], shared[truth[item]], own[worker, truth[item]])
+    rows = np.where(source[:, None], shared[z[item]], own[worker, z[item]])
     label = _draw(rng, rows)
     data = Annotations.from_arrays(
-        item, worker, label, labels=range(classes), workers=range(workers), features=features[:items]
+        item, worker, label, labels=range(classes), workers=range(workers), features=x[:items]
     )
     return Simulation(
         data=data,
-        truth=truth[:items],
-        features_test=features[items:],
-        truth_test=truth[items:],
+        truth=z[:items],
+        features_test=x[items : items + test],
+        truth_test=z[items : items + test],
         parameters={"common": shared, "individual": own, "source": source, "share": share},
     )
 
@@ -417,6 +435,40 @@ def easy_and_hard(*, seed: Seed, items: PositiveInt = 600) -> Simulation:
     )
     parameters = {"hard": hard, "strong": strong, "accuracy": EASY_AND_HARD}
     return Simulation(data, truth, np.zeros((0, 2)), np.zeros(0, dtype=np.int64), parameters)
+
+
+def _items_of(features: Any, truth: Any, number: int, classes: int) -> tuple[Array | None, Array | None]:
+    """Return the classes and features of given items; ``None`` each where items are to be drawn."""
+    if features is None and truth is None:
+        return None, None
+    if features is None or truth is None:
+        raise OptionError("features and truth belong together; pass both or neither")
+    x, z = np.asarray(features, dtype=float), np.asarray(truth).astype(np.int64)
+    if len(x) != len(z) or len(x) < number:
+        raise OptionError(
+            f"features has {len(x)} rows and truth {len(z)}; each must have one for each of {number} items"
+        )
+    if z.min() < 0 or z.max() >= classes:
+        raise OptionError(f"truth has classes from {z.min()} to {z.max()}; it must have them from 0 to {classes - 1}")
+    return z, x
+
+
+def _taken_for(order: Array, asymmetric: bool, seed: int | None) -> Array:
+    """Return the class that each one is taken for: its partner in ``order``, or another one.
+
+    Args:
+        order: the classes; partners are neighbours.
+        asymmetric: another class instead of the partner: the next one, or one that is drawn.
+        seed: of the draw; without it the next class is taken.
+    """
+    K = len(order)
+    place = np.arange(K)
+    if asymmetric:
+        step = 1 if seed is None else np.random.default_rng([seed, 2]).integers(1, K, K)
+        return (place + step) % K
+    out = np.empty(K, dtype=np.int64)
+    out[order] = order[np.where(place % 2 == 0, place + 1, place - 1) % K]
+    return out
 
 
 def _noisy(strength: float, wrong: Array) -> Array:

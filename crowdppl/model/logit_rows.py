@@ -8,45 +8,19 @@ Gibbs sampling).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from crowdppl.kernels.ops import synchronises
 from crowdppl.model.base import Parameters
+from crowdppl.model.step_shares import first_not_worse
 
 # Largest change of a logit in one Newton step.
 LONGEST = 2.0
-# Shares of a step that are tried: of workers, whose steps are taken at once, and of the crowd, how many, and how they shrink.
-FIRST_SHARE, TRIES, CROWD_TRIES, SHORTENED = 0.5, 8, 7, 0.4
-
-
-def _first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float, tries: int) -> Tensor:
-    """Return the largest share of a step, of so many that are tried, at which an objective is not below ``before``; else 0.
-
-    Args:
-        objective: takes shares of the step, of the shape of ``before`` and maybe with an axis before it, and returns as many
-            numbers.
-        before: the objective without the step, one for each of those who take one.
-        first: the first share; each further one is ``SHORTENED`` times the one before.
-        tries: how many.
-    """
-    size = torch.full_like(before, first)
-    if synchronises(before):
-        # All shares at once: a number that is read to save work would have the host wait for the device.
-        sizes = torch.stack([size * SHORTENED**n for n in range(tries)])
-        good = objective(sizes) >= before
-        share = sizes.gather(0, good.byte().argmax(0, keepdim=True)).squeeze(0)
-        return torch.where(good.any(0), share, 0.0)
-    for n in range(tries):
-        worse = ~(objective(size) >= before)
-        if not bool(worse.any()):
-            break
-        size = torch.where(worse, size * SHORTENED if n < tries - 1 else 0.0, size)
-    return size
+# Shares of a step that are tried: of workers, whose steps are taken at once, and of the crowd, how many.
+FIRST_SHARE, TRIES, CROWD_TRIES = 0.5, 8, 7
 
 
 class RowCounts(NamedTuple):
@@ -199,7 +173,7 @@ class Rows:
             return self._fit(logits, counts).sum(-1) + log_prior(a, b, d)
 
         before = fit.sum(-1) + log_prior(self.competence, self.preferences, self.deviations)
-        size = _first_not_worse(lambda size: objective(*moved(size)), before, FIRST_SHARE, TRIES)
+        size = first_not_worse(lambda size: objective(*moved(size)), before, FIRST_SHARE, TRIES)
         self.competence, self.preferences, self.deviations = moved(size)
         return 1 / curve_a
 
@@ -222,7 +196,7 @@ class Rows:
             return self._fit(rest + new.unsqueeze(-3), counts).sum((-2, -1)) + log_prior(new)
 
         before = fit.sum() + log_prior(self.crowd_confusion)
-        self.crowd_confusion = moved(_first_not_worse(objective, before, 1.0, CROWD_TRIES))
+        self.crowd_confusion = moved(first_not_worse(objective, before, 1.0, CROWD_TRIES))
         # What all workers deviate by is the crowd's: the prior rises and the rows stay as they are.
         J = self.deviations.shape[-3]
         common = (deviation * self.deviations.sum(-3) - crowd * self.crowd_confusion) / (J * deviation + crowd)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.kernels.ops import above_zero, normalise, sum_by
+from crowdppl.kernels.ops import above_zero, normalise, sum_by, synchronises
+from crowdppl.model.step_shares import first_not_worse
 
 # Standard deviation of the preference for a label, and the mean and standard deviation of competence that learning starts from.
 PREFERENCE = 1.0
@@ -37,6 +39,10 @@ START = (2.0, 2.0)
 STEPS, GAIN = 100, 1e-7
 # Newton steps in each M step, and how often one is shortened until the objective rises.
 NEWTON, SHORTER = 4, 6
+# Largest change in a Newton step, the share of it that is tried first, and by how much less an objective may be: rounding.
+LONGEST, FIRST_SHARE, SLACK = 2.0, 0.7, 1e-9
+# EM steps before their log-likelihoods are read, where a read waits for a device.
+AHEAD = 10
 # From so many annotations on the steps are compiled, as are then those of the models that begin with these votes.
 COMPILED = 1500
 # Smallest weight of a worker: an item that spammers alone annotated still has their votes.
@@ -138,13 +144,29 @@ def _compiled_steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
 
 
 def _steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
-    """Take the steps in torch."""
+    """Take the steps in torch, and end where the log-likelihood no longer gains.
+
+    Where reading a number has the host wait for the device, several steps are taken before their log-likelihoods are read; those
+    after the end are dropped.
+    """
+    ahead = AHEAD if synchronises(r) else 1
+    earlier, steps = None, _endless_steps(data, r)
+    for _ in range(STEPS // ahead):
+        taken = list(islice(steps, ahead))
+        for (weight, _), now in zip(taken, torch.stack([marginal for _, marginal in taken]).tolist(), strict=True):
+            yield weight
+            if earlier is not None and abs(now - earlier) < GAIN * abs(now):
+                return
+            earlier = now
+
+
+def _endless_steps(data: Annotations, r: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the workers' weights and the log-likelihood after each step."""
     J, K = data.J, data.K
     eye = torch.eye(K, dtype=data.dtype, device=data.device)
-    mean, variance = START[0], START[1] ** 2
-    a, b = eye.new_full((J,), mean), eye.new_zeros(J, K)
-    earlier = None
-    for _ in range(STEPS):
+    mean, variance = eye.new_tensor(START[0]), eye.new_tensor(START[1] ** 2)
+    a, b = mean.expand(J), eye.new_zeros(J, K)
+    while True:
         prevalence = r.sum(-2) + 1
         counts = data.counts.expected(r)  # (J, K, K)
         total = counts.sum(-1)  # (J, K)
@@ -157,16 +179,13 @@ def _steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
             # Twice the diagonal bounds the matrix of second derivatives of a softmax.
             curve_b = 2 * (total.unsqueeze(-1) * p * (1 - p)).sum(-2) + PREFERENCE**-2
             a, b = _raised(a, b, (slope_a / curve_a), slope_b / curve_b, counts, mean, variance, eye)
-        mean = float((a.sum() + START[0]) / (J + 1))
-        variance = float((((a - mean) ** 2 + 1 / curve_a).sum() + 2) / (J + 2))
+        mean = (a.sum() + START[0]) / (J + 1)
+        variance = (((a - mean) ** 2 + 1 / curve_a).sum() + 2) / (J + 2)
         table = _table(a, b, eye)
-        yield _above_chance(table.diagonal(dim1=-2, dim2=-1).mean(-1), K).clamp(min=LEAST)
+        weight = _above_chance(table.diagonal(dim1=-2, dim2=-1).mean(-1), K).clamp(min=LEAST)
         joint = data.counts.log_likelihoods(table.log()).add_((prevalence / prevalence.sum()).log())
         marginal, r = normalise(joint if data.clamp is None else joint.add_(data.clamp), overwrite=True)
-        now = float(marginal.sum())
-        if earlier is not None and abs(now - earlier) < GAIN * abs(now):
-            break
-        earlier = now
+        yield weight, marginal.sum()
 
 
 def _above_chance(accuracy: Tensor, K: int) -> Tensor:
@@ -189,20 +208,25 @@ def _table(a: Tensor, b: Tensor, eye: Tensor) -> Tensor:
 
 
 def _raised(
-    a: Tensor, b: Tensor, step_a: Tensor, step_b: Tensor, counts: Tensor, mean: float, variance: float, eye: Tensor
+    a: Tensor,
+    b: Tensor,
+    step_a: Tensor,
+    step_b: Tensor,
+    counts: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    eye: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Take a worker's Newton step ``(J,)``, ``(J, K)``, shortened until the worker's log joint does not fall."""
 
     def objective(a: Tensor, b: Tensor) -> Tensor:
-        fit = (counts * (a[:, None, None] * eye + b.unsqueeze(-2)).log_softmax(-1)).sum((-2, -1))
+        fit = (counts * (a[..., None, None] * eye + b.unsqueeze(-2)).log_softmax(-1)).sum((-2, -1))
         return fit - (a - mean) ** 2 / (2 * variance) - (b / PREFERENCE).square().sum(-1) / 2
 
-    step_a, step_b = step_a.clamp(-2, 2), step_b.clamp(-2, 2)
-    size, before = torch.full_like(a, 0.7), objective(a, b)
-    for _ in range(SHORTER):
-        new_a, new_b = a + size * step_a, b + size.unsqueeze(-1) * step_b
-        worse = objective(new_a, new_b) < before - 1e-9
-        if not bool(worse.any()):
-            break
-        size = torch.where(worse, size * 0.4, size)
-    return torch.where(worse, a, new_a), torch.where(worse.unsqueeze(-1), b, new_b)
+    step_a, step_b = step_a.clamp(-LONGEST, LONGEST), step_b.clamp(-LONGEST, LONGEST)
+
+    def moved(size: Tensor) -> tuple[Tensor, Tensor]:
+        return a + size * step_a, b + size.unsqueeze(-1) * step_b
+
+    size = first_not_worse(lambda size: objective(*moved(size)), objective(a, b) - SLACK, FIRST_SHARE, SHORTER)
+    return moved(size)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from catalog import fit, many_from_prior, quiet_fit, simulated, tiny
+from scipy import stats
 
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
@@ -602,6 +603,47 @@ def test_common_and_individual(asymmetric):
     assert len(np.unique(individual, axis=0)) > 25
 
 
+def test_common_errors_that_are_drawn():
+    """Pairs, and the class that each one is taken for; the rest of a simulation is the same."""
+    plain, drawn = (
+        common_and_individual(seed=4, items=300, common_strength=0.8, wrong=w) for w in ("neighbours", "drawn")
+    )
+    for name in ("individual", "source", "share"):
+        np.testing.assert_array_equal(plain.parameters[name], drawn.parameters[name])
+    np.testing.assert_array_equal(plain.data.features, drawn.data.features)
+    partner = drawn.parameters["common"].argmax(1)
+    assert (partner != [1, 0, 3, 2, 5, 4]).any()
+    np.testing.assert_array_equal(partner[partner], np.arange(6))
+    # Each of the five other classes is as probable: bounds of five standard errors.
+    taken = np.array(
+        [
+            common_and_individual(seed=seed, items=2, test=0, common_strength=1.0, asymmetric=True, wrong="drawn")
+            .parameters["common"][0]
+            .argmax()
+            for seed in range(500)
+        ]
+    )
+    np.testing.assert_allclose(np.bincount(taken, minlength=6)[1:] / 500, 0.2, atol=0.09)
+    assert (taken != 0).all()
+
+
+def test_annotations_of_items_of_your_own():
+    """Features and classes are taken as they are; each annotator labels an item with equal probability."""
+    rng = np.random.default_rng(0)
+    truth, x = rng.integers(0, 6, 2500), rng.normal(size=(2500, 3))
+    s = common_and_individual(seed=0, items=2000, test=400, on_average=True, features=x, truth=truth)
+    np.testing.assert_array_equal(s.data.features, x[:2000])
+    np.testing.assert_array_equal(s.truth, truth[:2000])
+    np.testing.assert_array_equal(s.features_test, x[2000:2400])
+    np.testing.assert_array_equal(s.truth_test, truth[2000:2400])
+    count = s.data.annotations_per_item.numpy()
+    wanted = stats.binom(30, 0.1)
+    assert count.min() == 1
+    assert count.mean() == pytest.approx(3 + wanted.pmf(0), abs=5 * wanted.std() / 2000**0.5)
+    assert (count == 3).mean() == pytest.approx(wanted.pmf(3), abs=0.05)
+    assert not pd.DataFrame({"item": s.data.item, "worker": s.data.worker}).duplicated().any()
+
+
 def test_two_gaussians():
     """Bounds are five standard errors of the largest group and more: a false alarm in fewer than one of 10,000 seeds."""
     size = {"train": 4000, "test": 4000}
@@ -642,6 +684,9 @@ def test_two_gaussians():
         (lambda: four_abilities([0, 1], seed=0, workers=5, features=np.ones((3, 2))), "features has 3 rows"),
         (lambda: common_and_individual(seed=0, common=1.5), "common=1.5"),
         (lambda: common_and_individual(seed=0, workers=2), "per_item=3"),
+        (lambda: common_and_individual(seed=0, truth=[0, 1]), "pass both or neither"),
+        (lambda: common_and_individual(seed=0, items=2, test=1, truth=[0, 1], features=np.eye(2)), "each of 3 items"),
+        (lambda: common_and_individual(seed=0, items=2, test=0, truth=[0, 9], features=np.eye(2)), "from 0 to 9"),
         (lambda: two_gaussians(seed=0, sensitivity=(0.5,)), "1 sensitivities"),
     ],
 )
