@@ -15,6 +15,7 @@ from crowdppl.data import criteria as of_criteria
 from crowdppl.data import label_forms, label_names
 from crowdppl.data.columns import ROLES
 from crowdppl.data.covariates import Covariates, design, with_experience
+from crowdppl.data.durations import durations
 from crowdppl.data.identifier_checks import (
     equal_numbers,
     fractions,
@@ -31,7 +32,7 @@ from crowdppl.data.rows_in_doubt import notes_on_rows
 from crowdppl.data.several import as_text, one_each
 from crowdppl.data.spellings import folded
 from crowdppl.data.structured import Several
-from crowdppl.data.timestamps import Dates, durations, times
+from crowdppl.data.timestamps import Dates, times
 from crowdppl.data.truths import KnownTruths, TruthColumn, known_truths, truth_codes
 from crowdppl.errors import DataError, listed, warn
 
@@ -148,7 +149,8 @@ def encode_columns(
     if criteria is not None:
         criterion, criteria_names = of_criteria.encoded(criteria, labelled_rows, source)
         graded_by = worker * len(criteria_names) + criterion
-    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes)
+    timed, timed_notes = _timed(timings or {}, labelled_rows, dates, source)
+    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes, timed.get("timestamp"))
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known_codes, truth_notes = truth_codes(known, items, labels, source)
@@ -166,20 +168,30 @@ def encode_columns(
     }
     if criteria is not None:
         result |= {"criterion": torch.from_numpy(criterion[order]), "criteria": criteria_names}
-    for field, timing in (timings or {}).items():
-        place = f"{source}, column {str(timing.name)!r}"
-        if field == "timestamp":
-            values, added = times(timing, place, dates=dates)
-            result["notes"] = (*result["notes"], *added)
-        else:
-            values = durations(timing, place)
-        result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])
+    result["notes"] = (*result["notes"], *timed_notes)
+    result |= {field: torch.from_numpy(values[order]) for field, values in timed.items()}
     if covariates is not None:
         own = covariates.table.iloc[order if labelled_rows is None else labelled_rows[order]].reset_index(drop=True)
         time = result["timestamp"].numpy() if "timestamp" in result else None
         table = with_experience(own, result["worker"].numpy(), time, workers, covariates.earlier, covariates.time)
         result["covariates"] = design(covariates.formula, table, source, covariates.earlier)
     return result
+
+
+def _timed(
+    timings: Mapping[str, pd.Series[Any]], rows: Array | None, dates: Dates | None, source: str
+) -> tuple[dict[str, Array], list[str]]:
+    """Return times and durations of the annotations by field, ``(A,)`` each, and notes; ``rows`` as in :func:`repeated`."""
+    timed, notes = {}, []
+    for field, timing in timings.items():
+        place = f"{source}, column {str(timing.name)!r}"
+        if field == "timestamp":
+            values, added = times(timing, place, dates=dates)
+        else:
+            values, added = durations(timing, place)
+        notes += added
+        timed[field] = values if rows is None else values[rows]
+    return timed, notes
 
 
 def _all_declared(names: Array, declared: Any) -> bool:
@@ -300,6 +312,14 @@ def _all_classes(labels: Array, known: KnownTruths, where: str) -> Array:
     return np.unique(names)
 
 
+def _in_time(pair: pd.Series[Any], time: Array | None) -> Array:
+    """Return the order of rows by time, ``(n,)``; rows of a pair with an unknown time, and of equal times, keep their order."""
+    if time is None:
+        return np.arange(len(pair))
+    unknown = pair.isin(pair[np.isnan(time)]).to_numpy()
+    return np.argsort(np.where(unknown, 0.0, time), kind="stable")
+
+
 def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
     """Return the stable order ``(A,)`` that sorts annotations by item; a slice of everything if they are sorted."""
     if bool((item[1:] >= item[:-1]).all()):
@@ -311,7 +331,14 @@ def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
 
 
 def repeated(
-    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array | None, source: str, notes: list[str]
+    item: Array,
+    worker: Array,
+    label: Array,
+    repeats: Repeats,
+    rows: Array | None,
+    source: str,
+    notes: list[str],
+    time: Array | None = None,
 ) -> Array | None:
     """Return which annotations ``(A,)`` to keep under the policy for repeated ones; ``None`` for all.
 
@@ -323,6 +350,8 @@ def repeated(
         rows: rows of the annotations in the table, for messages; ``None`` if they are the whole table.
         source: name of the table in messages.
         notes: sentences on what was found, added to.
+        time: of each, ``(A,)``, NaN if unknown: the last of a pair is the latest where the times of all its annotations are
+            known, and otherwise the one that stands last.
 
     Raises:
         DataError: for repeated annotations that are to be refused.
@@ -349,8 +378,12 @@ def repeated(
             f"repeats='keep' (all annotations count) or repeats='last'"
         )
     if repeats == "last":
-        dropped = at[pair.duplicated(keep="last").to_numpy()]
-        notes.append(f"{source}: kept the last of repeated annotations, {len(dropped):,} earlier ones dropped")
+        by_time = _in_time(pair, None if time is None else time[at])
+        dropped = at[by_time][pair.iloc[by_time].duplicated(keep="last").to_numpy()]
+        notes.append(
+            f"{source}: kept the last of repeated annotations, {len(dropped):,} earlier ones dropped (by the order of the rows"
+            f"{'' if time is None else ', and by their times where these are known'})"
+        )
         keep = np.ones(len(key), dtype=bool)
         keep[dropped] = False
         return keep
