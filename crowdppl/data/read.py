@@ -65,7 +65,8 @@ def read(
     declared["columns"] = tuple(
         str(options[name]) for name in ("task", "worker", "label") if options.get(name) is not None
     )
-    choices = Choices(question, skip, several, rejected, **declared)  # type: ignore[arg-type]  # checked there
+    task, worker = (None if options.get(name) is None else str(options[name]) for name in ("task", "worker"))
+    choices = Choices(question, skip, several, rejected, task=task, worker=worker, **declared)  # type: ignore[arg-type]
     data = to_annotations(formats.read(path, format, choices, limit=limit), source_name(path), **options)
     release_memory()
     return data

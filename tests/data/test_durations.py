@@ -10,7 +10,7 @@ from crowdppl.data.timestamps import times
 
 
 @pytest.mark.parametrize(
-    "written, seconds",
+    ("written", "seconds"),
     [
         (["2,5", "30", ""], [2.5, 30, np.nan]),
         (["0,125", "1,250"], [0.125, 1.25]),
@@ -22,11 +22,12 @@ from crowdppl.data.timestamps import times
 def test_written_durations(written, seconds):
     read, notes = durations(pd.Series(written, dtype=object), "column 'd'")
     np.testing.assert_array_equal(read, seconds)
-    assert len(notes) == 1 and written[0] in notes[0]
+    assert len(notes) == 1
+    assert written[0] in notes[0]
 
 
 @pytest.mark.parametrize(
-    "written, reason",
+    ("written", "reason"),
     [
         (["01:30", "00:45"], "may be hours or minutes"),  # minutes and seconds, or hours and minutes
         (["1,250", "2,000"], "is not a number"),  # thousands, or decimals
@@ -65,7 +66,12 @@ def last(**options):
         }
     )
     data = Annotations.from_frame(table, repeats="last", **options)
-    rows = zip(data.items[data.item].tolist(), data.workers[data.worker].tolist(), data.labels[data.label].tolist())
+    rows = zip(
+        data.items[data.item].tolist(),
+        data.workers[data.worker].tolist(),
+        data.labels[data.label].tolist(),
+        strict=False,
+    )
     return list(rows), data.notes
 
 

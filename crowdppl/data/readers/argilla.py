@@ -32,7 +32,7 @@ def argilla(file: SourceFile, choices: Choices) -> Records:
     questions = list(dict.fromkeys(name for record in file.records for name in _questions(record)))
     question = choose(sorted(questions), choices, file.name)
     tasks = items_of(file.records, ("id", "external_id", "_server_id"), file.name, within=file.within)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, (record, task) in enumerate(zip(file.records, tasks, strict=True)):
         where = f"record {n + 1}"
         for user, value, status in _responses(record, question, f"{file.name}, {where}"):

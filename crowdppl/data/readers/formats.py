@@ -166,7 +166,7 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
         if whole is not None:
             return _read_whole(whole, name, files, choices, source_name(path))
         parts, files, empty = _parts(files, name, choices, source_name(path))
-        records = bundles.merged(parts, files, source_name(path), tables=name == LONG)
+        records = bundles.merged(parts, files, source_name(path), choices, tables=name == LONG)
         records.notes[:] = [*blank, *empty, *records.notes]
         return records
 

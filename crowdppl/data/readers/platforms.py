@@ -39,7 +39,7 @@ def toloka(file: SourceFile, choices: Choices) -> Records:
     key = ["ASSIGNMENT:task_id"] if "ASSIGNMENT:task_id" in columns else inputs
     if not key:
         raise DataError(f"{file.name}: no column ASSIGNMENT:task_id or INPUT: identifies the task; export one of them")
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     table, records = rows_of(file)
     # Toloka separates suites by an empty line.
     filled = [not all(absent(row[c]) for c in key) for row in records]
@@ -98,7 +98,7 @@ def mturk(file: SourceFile, choices: Choices) -> Records:
     for column in [name for name, values in answers.items() if name not in options and _is_form(values)]:
         answers |= _form_answers([parsed(value) for value in answers.pop(column)])
     question = choose(list(answers), choices, file.name)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, (row, label) in enumerate(zip(records, answers[question], strict=True)):
         if str(row.get("AssignmentStatus") or "").lower() == "rejected" and not choices.rejected:
             rows.drop("that were rejected")
@@ -150,7 +150,7 @@ def appen(file: SourceFile, choices: Choices) -> Records:
             f"{file.name}: no column ends in _gold, as in jobs without test questions", own, records, "_unit_id"
         )
     question = choose(answered, choices, file.name)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     seconds = durations(records, "_started_at", "_created_at")
     seconds = _of_one_row(
         records, seconds, (None, "_worker_id", "_started_at", "_created_at"), [True] * len(records), rows
@@ -205,7 +205,7 @@ def label_studio_table(file: SourceFile, choices: Choices) -> Records:
     if choices.question is None and len(names) > 1:
         raise _unmarked(f"{file.name}: answers stand beside the data of the tasks", names, records, "id")
     question = choose(names, choices, file.name)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, row in enumerate(records):
         seconds, where = _number(row.get("lead_time")), f"row {n + 1}"
         rows.add(row["id"], row["annotator"], row[question], row.get("created_at"), seconds, where=where, record=n)

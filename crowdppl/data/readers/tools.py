@@ -174,7 +174,7 @@ def sagemaker(file: SourceFile, choices: Choices) -> Records:
     else:
         names = ("datasetObjectId", "source-ref", "itemId", "humanLoopName")
         tasks = items_of(file.records, names, file.name, first=0)  # Ground Truth numbers objects from 0
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, answer, content in contents:
         submitted, seconds = answer.get("submissionTime"), answer.get("timeSpentInSeconds")
         label = content.get(question)

@@ -200,9 +200,14 @@ def renamed_copies(names: Sequence[str]) -> list[str]:
     return [name for name in names if (m := re.fullmatch(r"(.+)\.[1-9]", name)) and m[1] in names]
 
 
+def names_a_worker(name: str) -> bool:
+    """Return whether the name of a column says that it names workers."""
+    return _WORKERS.fullmatch(_words(name)) is not None
+
+
 def names_workers(name: str, others: Sequence[str]) -> bool:
     """Return whether the first column of a table names workers, by its name, and no other column does."""
-    return _WORKERS.fullmatch(_words(name)) is not None and not any(map(_OF_WORKER.search, map(_words, others)))
+    return names_a_worker(name) and not any(map(_OF_WORKER.search, map(_words, others)))
 
 
 def look_like_items(names: Sequence[str], rows: int) -> bool:
