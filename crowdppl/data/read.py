@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, PositiveInt, checked
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.kinds import of_numbers
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.arrow import release_memory
 from crowdppl.data.readers.opening import LIMIT
@@ -83,7 +84,9 @@ def to_annotations(records: Annotated[Records, _RECORDS], source: str, **options
     if records.places is not None and options.get("sequence") is None:
         options |= dict(zip(("sequence", "position"), records.places, strict=True))
     if records.format != formats.LONG:
-        options = {name: name for name in ("timestamp", "seconds") if name in records.frame} | options
+        timings = {name: name for name in ("timestamp", "seconds") if name in records.frame}
+        # Models of numbers read no times: those of the file are left out, and only those that the caller names are refused.
+        options = ({} if of_numbers(records.frame["label"], options) else timings) | options
         options["truth"] = (
             options.get("truth")
             if options.get("truth") is not None

@@ -118,6 +118,8 @@ def _detect(file: SourceFile) -> str:
     document = file.document
     if document in ([], {}, [{}]):
         raise FileError(f"{file.name} contains no record; export it again")
+    file.unwrap(lambda record: any(form.record is not None and form.record(record) for form in FORMATS.values()))
+    document = file.document
     single = document[0] if isinstance(document, list) and len(document) == 1 else document
     first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict):
@@ -126,6 +128,9 @@ def _detect(file: SourceFile) -> str:
                 return name
     if json_kinds.is_shared_task(single):
         return "lewidi"
+    tool = json_kinds.tool(first)
+    if tool is not None:
+        raise FileError(f"{file.name} is {tool}")
     other = json_kinds.description(single)
     if other is not None:
         raise FileError(f"{file.name} is JSON with {other}; export the labels of each annotator")
@@ -231,6 +236,8 @@ def _read_one(file: SourceFile, name: str, choices: Choices) -> Records:
         headers = file.long_table.attrs.get(HEADER_ROWS)
         return Records(file.long_table, LONG, notes=[] if headers is None else [headers], several=choices.several)
     form = FORMATS[name]
+    if form.record and file.kind != "table":
+        file.unwrap(form.record)
     if form.table and file.kind != "table" and file.json_table is None:
         raise FileError(f"{file.name} is JSON, not {form.description}; name another format")
     if form.record and file.kind == "table":

@@ -23,6 +23,18 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("model_type",), "a configuration of a model"),
     (("schema_version", "vulnerabilities"), "a report of vulnerabilities"),
 )
+# By keys of the first record: tools that are not read, and where items, workers and labels stand in them.
+_TOOLS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("data_row", "projects"), "Labelbox", "'data_row', 'label_details.created_by' and 'annotations.classifications'"),
+    (("DataRow ID", "Label", "Created By"), "Labelbox", "'DataRow ID', 'Created By' and 'Label.classifications'"),
+    (("externalId", "labels"), "Kili", "'externalId', 'labels.author' and 'labels.jsonResponse'"),
+    (("label_hash", "data_units"), "Encord", "'data_title', 'createdBy' and 'classification_answers'"),
+    (("metadata", "instances"), "SuperAnnotate", "'metadata.name', 'createdBy' and 'className'"),
+    (("annotatable", "entities", "metas"), "tagtog", "the file, 'confidence.who' and 'metas'"),
+    (("examples", "relations"), "LightTag", "'example_id', 'annotated_by' and 'classifications'"),
+    (("label_annotations", "span_annotations"), "Potato", "'id', the folder of the annotator and 'label_annotations'"),
+    (("task_id", "response", "type"), "Scale", "'task_id', the worker and 'response'"),
+)
 # Shares of answers whose label is given by other workers, and to other tasks, from which labels are taken for common classes.
 _SHARED = 0.7
 
@@ -34,6 +46,20 @@ def description(document: Any) -> str | None:
     if document.get("type") not in (None, "FeatureCollection", "Feature") and "features" in document:
         return None
     return next((kind for keys, kind in _OTHERS if all(key in document for key in keys)), None)
+
+
+def tool(record: Any) -> str | None:
+    """Return whose export a file is that is not read, by its first record, and how to write a table; ``None`` for others."""
+    if not isinstance(record, Mapping):
+        return None
+    for keys, name, places in _TOOLS:
+        # The same names may be those of columns of a table.
+        if all(key in record for key in keys) and any(isinstance(record[key], (dict, list)) for key in keys):
+            return (
+                f"an export of {name}, which is not read: write a table with the columns task, worker and label, which stand "
+                f"in {places}"
+            )
+    return None
 
 
 def answers(document: Any) -> Literal["yes", "no", "turned"]:

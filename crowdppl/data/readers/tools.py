@@ -56,6 +56,12 @@ def prodigy(file: SourceFile, choices: Choices) -> Records:
             labels = answer if options is None else options
             rows.add(key, worker, labels, record.get("_timestamp"), where=where, record=n)
             hashes.add(name)
+            reviewed = record.get("versions") if view == "review" else None
+            if isinstance(reviewed, list):
+                rows.note(
+                    "{} records are of a review and hold one decision; the answers that were reviewed are not read: export the "
+                    "data sets of the annotators"
+                )
     inputs = ["text", "image", "audio", "video", "html"] if hashes == {"_input_hash"} else []
     return rows.finish("Prodigy", flat(file.records, ("meta",)), inputs, "_input_hash")
 
