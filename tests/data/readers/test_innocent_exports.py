@@ -215,8 +215,8 @@ def test_what_stands_for_a_frame_is_told_how_to_become_one(wrong, advice):
 
 
 def test_a_look_at_a_table_that_is_no_table_of_workers_says_both(tmp_path):
-    text = "user\tinstance_id\tmood:::good\tmood:::bad\nu\t1\t1\t\nv\t1\t\t1\nu\t2\t\t1\nv\t2\t1\t1\n"
-    seen = look(put(tmp_path, "x.tsv", text))
+    rows = "".join(f"{n // 4}\t{n % 4}\t{n % 2}\t{n % 3 % 2}\n" for n in range(12))
+    seen = look(put(tmp_path, "x.tsv", f"part\tsentence\tmood:::good\tmood:::bad\n{rows}"))
     assert seen.annotations is None
-    assert "no column 'task'" in seen.reason
-    assert "item 'u', 'v' repeated" in seen.reason
+    assert "no column 'worker'" in seen.reason
+    assert "repeated; keep one row per item" in seen.reason
