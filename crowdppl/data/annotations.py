@@ -281,7 +281,8 @@ class Annotations(AnnotationLayouts):
         )
         known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
-        columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source))
+        named = {name for name in (truth, timestamp, seconds, sequence, position, criterion) if isinstance(name, str)}
+        columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source, named, truth is not None))
         in_order = labels is not None or _has_order(frame[label])
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         data = data if criterion is None else replace(data, criterion_column=str(criterion))

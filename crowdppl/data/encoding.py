@@ -92,10 +92,15 @@ def encode_columns(
     written = columns[2].names
     columns, source_rows = one_each(columns, several, where, notes)
     for column, role, column_name in zip(columns[:2], ROLES[:2], where[:2], strict=True):
-        if column.missing.any():
-            rows = np.flatnonzero(column.missing)
+        # Rows without a label are left out below, blank ones among them.
+        lacking = column.missing & ~columns[2].missing
+        if lacking.any():
+            rows = np.flatnonzero(lacking)
+            # As of merged cells, whose value stands in their first row.
+            below = len(rows) > 1 and rows[0] > 0 and 4 * len(rows) >= len(columns[2].codes)
+            merged = "; if cells were merged, repeat their value in each row" if below else ""
             raise DataError(
-                f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows"
+                f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows{merged}"
             )
     if labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written:
         labels_declared = label_column.cat.categories

@@ -202,7 +202,7 @@ BAD = {
         "task, worker,worker ,label\n1,u,v,a\n",
         "x.csv",
         DataError,
-        "(did you mean ' worker'?)",
+        "(did you mean 'worker '?)",
     ),
     "every label blank": (HEAD + "1,u,\n2,u,\n", "x.csv", DataError, "x.csv, column 'label': every label is missing"),
 }
