@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from crowdppl.data.cells import is_structured
+from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
@@ -22,9 +23,11 @@ class _Response(NamedTuple):
 
 def is_argilla(record: dict[str, Any]) -> bool:
     """Recognise keys such as ``<question>.responses``, or ``responses`` beside ``fields``."""
-    return any(key.endswith(_FLAT) or _is_first_version(record, key) for key in record) or (
-        isinstance(record.get("fields"), dict) and isinstance(record.get("responses"), (dict, list))
-    )
+    if any(key.endswith(_FLAT) for key in record):
+        return True
+    if not long_names(record) and any(_is_first_version(record, key) for key in record):
+        return True
+    return isinstance(record.get("fields"), dict) and isinstance(record.get("responses"), (dict, list))
 
 
 def argilla(file: SourceFile, choices: Choices) -> Records:

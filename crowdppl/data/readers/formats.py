@@ -103,16 +103,16 @@ def sniff(path: str | Path, limit: int = LIMIT) -> str:
         FileError: for JSON in an unknown format, or a file without data.
     """
     with bundles.sources(path, limit) as files:
-        return _format(bundles.with_content(files, source_name(path))[0], source_name(path))
+        return _format(bundles.with_content(files, source_name(path))[0], source_name(path), Choices())
 
 
-def _format(files: list[SourceFile], source: str) -> str:
+def _format(files: list[SourceFile], source: str, choices: Choices) -> str:
     if any(file.suffix == brat.STANDOFF for file in files):
         return "brat"
-    return bundles.same_format([_detect(file) for file in files], files, source)
+    return bundles.same_format([_detect(file, choices) for file in files], files, source)
 
 
-def _detect(file: SourceFile) -> str:
+def _detect(file: SourceFile, choices: Choices) -> str:
     if file.kind == "table":
         return next((name for name, form in FORMATS.items() if form.table and form.table(file)), LONG)
     document = file.document
@@ -144,6 +144,8 @@ def _detect(file: SourceFile) -> str:
         )
     if answers == "yes":
         return "peerannot"
+    if isinstance(document, list) and isinstance(first, dict) and choices.names_columns_of(list(first)):
+        return LONG
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"
@@ -164,7 +166,7 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
     choices = Choices() if choices is None else choices
     with bundles.sources(path, limit) as files, within_memory(source_name(path)):
         files, blank = bundles.with_content(files, source_name(path))
-        name = _format(files, source_name(path)) if format is None else format
+        name = _format(files, source_name(path), choices) if format is None else format
         if format is None and name == "forms" and all(choices.names_columns_of(file.columns) for file in files):
             name = LONG  # times and respondents stand in tables with a row for each annotation, too
         whole = FORMATS[name].whole if name in FORMATS else None

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from crowdppl.data.readers.json_tables import numbered
+from crowdppl.data.readers.json_tables import long_names, numbered
 
 # By keys that a document has: what it is.
 _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -23,17 +23,25 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("model_type",), "a configuration of a model"),
     (("schema_version", "vulnerabilities"), "a report of vulnerabilities"),
 )
-# By keys of the first record: tools that are not read, and where items, workers and labels stand in them.
-_TOOLS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("data_row", "projects"), "Labelbox", "'data_row', 'label_details.created_by' and 'annotations.classifications'"),
-    (("DataRow ID", "Label", "Created By"), "Labelbox", "'DataRow ID', 'Created By' and 'Label.classifications'"),
-    (("externalId", "labels"), "Kili", "'externalId', 'labels.author' and 'labels.jsonResponse'"),
-    (("label_hash", "data_units"), "Encord", "'data_title', 'createdBy' and 'classification_answers'"),
-    (("metadata", "instances"), "SuperAnnotate", "'metadata.name', 'createdBy' and 'className'"),
-    (("annotatable", "entities", "metas"), "tagtog", "the file, 'confidence.who' and 'metas'"),
-    (("examples", "relations"), "LightTag", "'example_id', 'annotated_by' and 'classifications'"),
-    (("label_annotations", "span_annotations"), "Potato", "'id', the folder of the annotator and 'label_annotations'"),
-    (("task_id", "response", "type"), "Scale", "'task_id', the worker and 'response'"),
+# By keys of the first record and what they hold: tools that are not read, and where items, workers and labels stand in them.
+_TOOLS: tuple[tuple[dict[str, type], str, str], ...] = (
+    (
+        {"data_row": dict, "projects": dict},
+        "Labelbox",
+        "'data_row', 'label_details.created_by' and 'annotations.classifications'",
+    ),
+    ({"DataRow ID": str, "Label": dict}, "Labelbox", "'DataRow ID', 'Created By' and 'Label.classifications'"),
+    ({"externalId": str, "labels": list}, "Kili", "'externalId', 'labels.author' and 'labels.jsonResponse'"),
+    ({"label_hash": str, "data_units": dict}, "Encord", "'data_title', 'createdBy' and 'classification_answers'"),
+    ({"metadata": dict, "instances": list}, "SuperAnnotate", "'metadata.name', 'createdBy' and 'className'"),
+    ({"annotatable": dict, "entities": list}, "tagtog", "the file, 'confidence.who' and 'metas'"),
+    ({"examples": list, "relations": list}, "LightTag", "'example_id', 'annotated_by' and 'classifications'"),
+    (
+        {"label_annotations": dict, "span_annotations": dict},
+        "Potato",
+        "'id', the folder of the annotator and 'label_annotations'",
+    ),
+    ({"task_id": str, "type": str, "response": dict}, "Scale", "'task_id', the worker and 'response'"),
 )
 # Shares of answers whose label is given by other workers, and to other tasks, from which labels are taken for common classes.
 _SHARED = 0.7
@@ -50,16 +58,20 @@ def description(document: Any) -> str | None:
 
 def tool(record: Any) -> str | None:
     """Return whose export a file is that is not read, by its first record, and how to write a table; ``None`` for others."""
-    if not isinstance(record, Mapping):
+    if not isinstance(record, Mapping) or long_names(record):
         return None
     for keys, name, places in _TOOLS:
-        # The same names may be those of columns of a table.
-        if all(key in record for key in keys) and any(isinstance(record[key], (dict, list)) for key in keys):
+        if all(_holds(record.get(key), kind) for key, kind in keys.items()):
             return (
                 f"an export of {name}, which is not read: write a table with the columns task, worker and label, which stand "
                 f"in {places}"
             )
     return None
+
+
+def _holds(value: Any, kind: type) -> bool:
+    """Return whether a value is of a kind; a list is one of objects."""
+    return isinstance(value, kind) and (kind is not list or all(isinstance(part, Mapping) for part in value))
 
 
 def answers(document: Any) -> Literal["yes", "no", "turned"]:

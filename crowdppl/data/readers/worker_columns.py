@@ -75,7 +75,8 @@ _MANY_COLUMNS, _TIMES_ROWS = 20, 3
 _TOTALS = re.compile(
     r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?"
     r"|(%|percent|percentage|observed|raw)? ?agreement( ?\(?%\)?)?:?|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?"
-    r"|((cohen|fleiss|krippendorff|gwet|scott)('?s|s?')? )?(kappa|alpha|pi|ac[12]|κ|α)( ?\([^()]*\))?:?|icc:?|iaa:?|n ?=? ?\d*:?"
+    r"|((cohen|fleiss|krippendorff|gwet|scott)('?s|s?')? (kappa|alpha|pi|ac[12]|κ|α)|kappa)( ?\([^()]*\))?:?|icc:?|iaa:?"
+    r"|n ?[=:] ?\d*"
     r"|übereinstimmung:?|anzahl:?",
     re.IGNORECASE,
 )

@@ -57,7 +57,8 @@ def test_coefficients_below_the_items_are_no_item(tmp_path, line):
 
 
 @pytest.mark.parametrize(
-    "line", ["Alphabet,a,b", "pie,b,b", "Kappa Alpha Theta,a,a", "agreement letter,a,b", "north,a,a"]
+    "line",
+    ["Alphabet,a,b", "pie,b,b", "n,a,b", "alpha,b,b", "Kappa Alpha Theta,a,a", "agreement letter,a,b", "north,a,a"],
 )
 def test_an_item_with_a_similar_name_is_kept(tmp_path, line):
     assert read(tmp_path, f"{table('id,ann,bob')}{line}\n").N == 11
