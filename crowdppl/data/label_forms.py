@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.data.identifier_forms import SHEET_DATE
+from crowdppl.data.identifier_forms import SHEET_DATE, decoded
 from crowdppl.data.spellings import folded
 from crowdppl.errors import listed
 
@@ -133,22 +133,12 @@ def _same_letters(names: Sequence[str]) -> list[tuple[str, str]]:
     for of_accents in (_without_accents, _written_out):
         groups: dict[str, list[str]] = defaultdict(list)
         for name in names:
-            groups[_GAPS.sub("", of_accents(folded(_repaired(name))))].append(name)
+            groups[_GAPS.sub("", of_accents(folded(decoded(name))))].append(name)
         for key, group in groups.items():
             if len(re.findall(r"[^\W\d_]", key)) >= _LETTERS or _NUMBER_AND_NAME.fullmatch(key):
                 first, *others = sorted(group, key=lambda name: (len(name), name))
                 pairs |= {other: pairs.get(other, first) for other in others}
     return list(pairs.items())
-
-
-def _repaired(name: str) -> str:
-    """Return a text that was decoded wrongly, such as ``schÃ¶n``, as it was written; other texts unchanged."""
-    if name.isascii():
-        return name
-    try:
-        return name.encode("cp1252").decode("utf-8")
-    except UnicodeError:
-        return name
 
 
 def _without_accents(text: str) -> str:

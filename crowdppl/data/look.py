@@ -148,7 +148,9 @@ def look(path: InputPath, format: str | None = None, **options: Any) -> Look:
 
 def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any]) -> Look:
     chosen: dict[str, Any] = {} if format is None else {"format": format}
-    records = formats.read(path, format, Choices())
+    named = {name: str(options[name]) for name in NEEDED if options.get(name) is not None}
+    choices = Choices(columns=tuple(named.values()), task=named.get("task"), worker=named.get("worker"))
+    records = formats.read(path, format, choices)
     unlike = ""
     if records.format == formats.LONG and format is None and _is_wide(records.frame):
         try:

@@ -71,7 +71,9 @@ def tool(record: Any) -> str | None:
 
 def _holds(value: Any, kind: type) -> bool:
     """Return whether a value is of a kind; a list is one of objects."""
-    return isinstance(value, kind) and (kind is not list or all(isinstance(part, Mapping) for part in value))
+    if kind is list:
+        return isinstance(value, list) and all(isinstance(part, Mapping) for part in value)
+    return isinstance(value, kind)
 
 
 def answers(document: Any) -> Literal["yes", "no", "turned"]:

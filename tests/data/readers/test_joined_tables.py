@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from commands import run
 
 import crowdppl
 from crowdppl.errors import DataError
@@ -140,3 +141,28 @@ def test_files_of_two_questions_are_no_annotations_of_one(tmp_path, form, ending
     assert any("1 file is without an annotation and left out" in note for note in data.notes)
     folder = written(tmp_path / "equal", {f"one.{ending}": form(1, "tone"), f"two.{ending}": form(2, "tone")})
     assert crowdppl.read(folder, labels=["a", "b"]).N == 2
+
+
+def test_the_command_names_columns_of_files_and_of_records(tmp_path):
+    head = "task,who,label\n"
+    files = {
+        f"batch{n}.csv": "".join([head, *(f"{n}{i},{w},{'ab'[i % 2]}\n" for i in range(3) for w in "uv")])
+        for n in (1, 2)
+    }
+    folder = written(tmp_path / "in", files)
+    words = ("fit", folder, "--worker", "who", "--model", "majority-vote", "--out", tmp_path / "out")
+    assert "names of the files" not in run(*words).output
+    assert (tmp_path / "out" / "workers.csv").read_text().count("\n") == 3
+    records = [{"externalId": f"e{i}", "worker": w, "labels": ["ab"[i % 2]]} for i in range(3) for w in "uv"]
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    assert "--task externalId" in run("look", path, "--task", "externalId", "--label", "labels").output
+
+
+def test_the_command_takes_usual_names_in_capitals(tmp_path):
+    rows = [f"{i},{w},{'ab'[i % 2]},sentence {i}" for i in range(3) for w in "uv"]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["Task, Worker,LABEL,Text", *rows]))
+    words = ("fit", path, "--model", "majority-vote", "--text-column", "Text", "--report", "--out", tmp_path / "out")
+    run(*words)
+    assert "sentence 2" in (tmp_path / "out" / "truth.csv").read_text() + (tmp_path / "out" / "report.html").read_text()
