@@ -149,8 +149,8 @@ class Annotations(AnnotationLayouts):
                 occur, sorted.
             items: all items, including those without annotations. Defaults to those that occur, in order of appearance.
             workers: all workers. Defaults to those that occur, in order of appearance.
-            repeats: treatment of several annotations of an item by one worker: ``"keep"`` all of them, keep the ``"last"``, or
-                ``"refuse"`` the table.
+            repeats: treatment of several annotations of an item by one worker: ``"keep"`` all of them, keep the ``"last"`` (the
+                latest with a ``timestamp``, otherwise the last row), or ``"refuse"`` the table.
             several: treatment of several labels in a cell, a list or a set joined by a separator such as ``cat|dog``:
                 ``"refuse"`` the table, read them as ``"sets"``, ``"join"`` the labels of each set to a class of its own, or
                 ``"keep"`` the text as it is. A list of one label is that label. Of sets, ``labels`` are the labels that they
@@ -159,7 +159,7 @@ class Annotations(AnnotationLayouts):
             features: item features, see :meth:`with_features`.
             worker_features: worker features.
             timestamp: column of the time of each annotation, a number or a date, blank if unknown; used for change over time.
-            seconds: column of the duration of each annotation, blank if unknown.
+            seconds: column of the duration of each annotation in seconds, or as ``0:01:30`` or ``PT1M30S``; blank if unknown.
             dates: ``"day-first"`` or ``"month-first"``, for timestamps such as 03.04.2024. Defaults to the order that all of
                 them allow; where both are possible, a note names the one that was chosen, or the table is refused.
             map: names of classes by label, such as ``{0: "none", 1: "spam"}`` or ``{"Produkt": "product", "": None}``; ``None``

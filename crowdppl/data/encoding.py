@@ -33,7 +33,7 @@ from crowdppl.data.several import as_text, one_each
 from crowdppl.data.spellings import folded
 from crowdppl.data.structured import Several
 from crowdppl.data.timestamps import Dates, times
-from crowdppl.data.truths import KnownTruths, TruthColumn, known_truths, truth_codes
+from crowdppl.data.truths import KnownTruths, TruthColumn, known_truths, known_without_codes, truth_codes
 from crowdppl.errors import DataError, listed, warn
 
 Array = npt.NDArray[Any]
@@ -102,7 +102,10 @@ def encode_columns(
             raise DataError(
                 f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows{merged}"
             )
-    if labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written:
+    of_categories = (
+        labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written
+    )
+    if of_categories:
         labels_declared = label_column.cat.categories
     known = known_truths(truth, several)
     naming = label_names.named(columns, known.label, labels_declared, choices, where[2])
@@ -110,6 +113,10 @@ def encode_columns(
     for sentence in naming.notes:
         _note(notes, sentence)
     columns[2], known = naming.apply(columns[2]), known._replace(label=naming.apply(known.label)).without_blanks()
+    if labels_declared is None:
+        known, sentences = known_without_codes(known, columns[2].names)
+        for sentence in sentences:
+            _note(notes, sentence)
     columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
     if source_rows is not None:
         labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
@@ -134,8 +141,10 @@ def encode_columns(
             f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
             f"With one class every label is correct by construction, and accuracy cannot be estimated",
         )
-    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart.
-    for identifiers, role in ((items, "task"), (workers, "worker"), *([] if choices.fold else [(labels, "label")])):
+    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart, or they are categories of a
+    # column: programs make these of whatever a column holds.
+    compared = [(labels, "label")] if of_categories or not choices.fold else []
+    for identifiers, role in ((items, "task"), (workers, "worker"), *compared):
         check_names(identifiers, role, source, notes)
     _check_padding(labels, source, notes)
     if not explicit:

@@ -78,3 +78,27 @@ def test_merged_cells_are_to_be_filled(role):
     frame.loc[[1, 3, 5], role] = None
     with pytest.raises(DataError, match="if cells were merged, repeat their value in each row"):
         Annotations.from_frame(frame)
+
+
+@pytest.mark.parametrize("alike", ["a ", "A", "\u0430"])
+def test_categories_that_look_alike_have_a_warning(alike):
+    frame = pd.DataFrame(BASE | {"label": pd.Categorical(["a", "b", alike, "a", "b", "b"])})
+    with pytest.warns(UserWarning, match="label name differs from another|labels? names? .*invisible|Unicode form"):
+        assert Annotations.from_frame(frame).K == 3
+    frame = pd.DataFrame(BASE | {"label": pd.Categorical(["a", "b", "c", "a", "b", "b"])})
+    assert Annotations.from_frame(frame).notes == ()
+    declared = pd.DataFrame(BASE | {"label": ["a", "b", alike, "a", "b", "b"]})
+    assert Annotations.from_frame(declared, labels=["a", alike, "b"]).notes == ()
+
+
+@pytest.mark.parametrize("form", [int, str])
+def test_minus_one_is_no_true_label_where_no_worker_gives_it(form):
+    labels = [form(label) for label in (0, 1, 1, 1, 0, 0)]
+    frame = pd.DataFrame(BASE | {"label": labels, "gold": [form(label) for label in (0, 0, 1, 1, -1, -1)]})
+    with pytest.warns(UserWarning, match="-1 as the known truth of 3, which no worker gives, is read as unknown"):
+        data = Annotations.from_frame(frame, truth="gold")
+    assert (data.K, data.truth.tolist()) == (2, [0, 1, -1])
+    declared = Annotations.from_frame(frame, truth="gold", labels=[form(label) for label in (-1, 0, 1)])
+    assert declared.truth.tolist() == [1, 2, 0]
+    signed = frame.assign(label=[form(label) for label in (0, 1, 1, 1, 0, -1)])
+    assert Annotations.from_frame(signed, truth="gold").truth.tolist() == [1, 2, 0]

@@ -112,13 +112,18 @@ def _format(files: list[SourceFile], source: str, choices: Choices) -> str:
     return bundles.same_format([_detect(file, choices) for file in files], files, source)
 
 
+def _of_tool(record: dict[str, Any]) -> bool:
+    return any(form.record is not None and form.record(record) for form in FORMATS.values())
+
+
 def _detect(file: SourceFile, choices: Choices) -> str:
+    file.take_records(_of_tool)
     if file.kind == "table":
         return next((name for name, form in FORMATS.items() if form.table and form.table(file)), LONG)
     document = file.document
     if document in ([], {}, [{}]):
         raise FileError(f"{file.name} contains no record; export it again")
-    file.unwrap(lambda record: any(form.record is not None and form.record(record) for form in FORMATS.values()))
+    file.unwrap(_of_tool)
     document = file.document
     single = document[0] if isinstance(document, list) and len(document) == 1 else document
     first = document[0] if isinstance(document, list) and document else document
@@ -238,6 +243,8 @@ def _read_one(file: SourceFile, name: str, choices: Choices) -> Records:
         headers = file.long_table.attrs.get(HEADER_ROWS)
         return Records(file.long_table, LONG, notes=[] if headers is None else [headers], several=choices.several)
     form = FORMATS[name]
+    if form.record:
+        file.take_records(form.record)
     if form.record and file.kind != "table":
         file.unwrap(form.record)
     if form.table and file.kind != "table" and file.json_table is None:

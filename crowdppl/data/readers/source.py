@@ -31,7 +31,14 @@ from crowdppl.data.readers.opening import (
     within_memory,
 )
 from crowdppl.data.readers.streams import existing, streamed
-from crowdppl.data.readers.tables import columns_of_parquet, is_parquet, read_csv, read_parquet
+from crowdppl.data.readers.tables import (
+    columns_of_parquet,
+    first_of_parquet,
+    is_parquet,
+    read_csv,
+    read_parquet,
+    records_of_parquet,
+)
 from crowdppl.data.readers.workbooks import is_workbook, to_csv
 from crowdppl.errors import FileError, listed
 
@@ -207,6 +214,14 @@ class SourceFile:
                 self.wrapper = single
                 self.document = value
                 return
+
+    def take_records(self, recognised: Callable[[dict[str, Any]], bool]) -> None:
+        """Take the rows of a Parquet file with lists or objects in its columns as records, if they are of a tool."""
+        if not self.parquet:
+            return
+        first = first_of_parquet(self.path)
+        if first is not None and recognised(first):
+            self.document, self.kind, self.parquet = records_of_parquet(self.path), "json", False
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:

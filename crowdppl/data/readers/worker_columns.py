@@ -128,7 +128,11 @@ def labels_of(column: pd.Series[Any]) -> Cells:
 
     Whole numbers are written without decimals, as in columns with blanks they have some.
     """
-    codes, values = pd.factorize(column.astype(object))
+    column = column.astype(object)
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError:  # lists and objects are compared by their text
+        codes, values = pd.factorize(column.map(str, na_action="ignore"))
     texts = [re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip()) for value in values.tolist()]
     labels = list(dict.fromkeys(text for text in texts if text not in BLANK))
     position = {label: n for n, label in enumerate(labels)}

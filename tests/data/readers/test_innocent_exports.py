@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 import crowdppl
@@ -229,3 +230,32 @@ def test_a_look_at_a_table_that_is_no_table_of_workers_says_both(tmp_path):
     assert seen.annotations is None
     assert "no column 'worker'" in seen.reason
     assert "repeated; keep one row per item" in seen.reason
+
+
+def test_parquet_of_a_tool(tmp_path):
+    """Data sets on hubs are Parquet: a list of responses in each cell."""
+    columns = {"id": ["a", "b"], "q.responses": [["x", "y"], ["x"]], "q.responses.users": [["u", "v"], ["u"]]}
+    table = pyarrow.table(columns | {"q.responses.status": [["submitted", "submitted"], ["submitted"]]})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    data = crowdppl.read(tmp_path / "x.parquet")
+    assert rows_of(data) == [("a", "u", "x"), ("a", "v", "y"), ("b", "u", "x")]
+    assert rows_of(crowdppl.read(tmp_path / "x.parquet", "argilla")) == rows_of(data)
+    assert look(tmp_path / "x.parquet").format == "argilla"
+    first = pyarrow.table({"text": ["t"], "q": [[response("u", "x"), response("v", "y")]], "external_id": ["e"]})
+    pyarrow.parquet.write_table(first, tmp_path / "y.parquet")
+    assert rows_of(crowdppl.read(tmp_path / "y.parquet")) == [("e", "u", "x"), ("e", "v", "y")]
+
+
+def test_parquet_with_other_lists_is_a_table(tmp_path):
+    lists = pyarrow.table(
+        {"task": [1, 2], "worker": [["u", "v"]] * 2, "label": [["a", "b"], ["a", "a"]], "x": [{"y": 1}] * 2}
+    )
+    pyarrow.parquet.write_table(lists, tmp_path / "x.parquet")
+    assert rows_of(crowdppl.read(tmp_path / "x.parquet"))[0] == (1, "u", "a")
+    nested = pyarrow.table(
+        {"id": [1, 2], "annotations": [[{"user": "u", "label": "a"}], [{"user": "u", "label": "b"}]]}
+    )
+    pyarrow.parquet.write_table(nested, tmp_path / "y.parquet")
+    with pytest.raises(DataError, match="columns are 'id', 'annotations'"):
+        crowdppl.read(tmp_path / "y.parquet")
+    assert look(tmp_path / "y.parquet").annotations is None
