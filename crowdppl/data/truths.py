@@ -63,8 +63,8 @@ def known_without_codes(known: KnownTruths, labels: Array) -> tuple[KnownTruths,
     items = known.item.names[np.unique(known.item.codes[unknown])].tolist()
     label = Coded(np.where(unknown, -1, known.label.codes), known.label.names)
     sentence = (
-        f"{known.where_label}: -1 as the known truth of {listed(items, 3)}, which no worker gives, is read as unknown; if it is a "
-        f"class, declare all classes with labels=[...]"
+        f"{known.where_label}: -1 as the known truth of {listed(items, 3)}, which no worker gives, is read as unknown; if it is "
+        f"a class, declare all classes with labels=[...]"
     )
     return known._replace(label=label).without_blanks(), [sentence]
 
