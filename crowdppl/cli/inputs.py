@@ -48,7 +48,7 @@ def annotations_and_truth(
 ) -> tuple[Annotations, Any]:
     """Read annotations without their known true labels, and these, ``None`` where there are none."""
     names = naming(how_read)
-    records, _ = read_annotations(file, how_read.format, how_read.choices())
+    records, _ = read_annotations(file, how_read.format, how_read.choices(columns))
     truth: Any = records.truth_by(columns.task)
     if known.given:
         truth = known_truth(known, records.frame, columns, source_name(file))

@@ -237,8 +237,11 @@ class Reading:
         typer.Option("--no-fold", help="Keep labels apart that differ in capitals, white space or look-alikes only."),
     ] = False
 
-    def choices(self) -> Choices:
+    def choices(self, columns: Columns) -> Choices:
         """Return what the readers of exports have to know.
+
+        Args:
+            columns: that the user named.
 
         Raises:
             OptionError: for an unknown value.
@@ -252,6 +255,9 @@ class Reading:
             self.keep_rejected,
             workers=None if self.workers is None else tuple(self.workers.split(",")),
             labels=None if self.labels is None else tuple(self.labels.split(",")),
+            columns=tuple(name for name in (columns.task, columns.worker, columns.label) if name is not None),
+            task=columns.task,
+            worker=columns.worker,
         )
 
 

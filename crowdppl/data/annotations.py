@@ -150,8 +150,8 @@ class Annotations(AnnotationAdditions):
                 occur, sorted.
             items: all items, including those without annotations. Defaults to those that occur, in order of appearance.
             workers: all workers. Defaults to those that occur, in order of appearance.
-            repeats: treatment of several annotations of an item by one worker: ``"keep"`` all of them, keep the ``"last"``, or
-                ``"refuse"`` the table.
+            repeats: treatment of several annotations of an item by one worker: ``"keep"`` all of them, keep the ``"last"`` (the
+                latest with a ``timestamp``, otherwise the last row), or ``"refuse"`` the table.
             several: treatment of several labels in a cell, a list or a set joined by a separator such as ``cat|dog``:
                 ``"refuse"`` the table, read them as ``"sets"``, ``"join"`` the labels of each set to a class of its own, or
                 ``"keep"`` the text as it is. A list of one label is that label. Of sets, ``labels`` are the labels that they
@@ -160,7 +160,7 @@ class Annotations(AnnotationAdditions):
             features: item features, see :meth:`with_features`.
             worker_features: worker features.
             timestamp: column of the time of each annotation, a number or a date, blank if unknown; used for change over time.
-            seconds: column of the duration of each annotation, blank if unknown.
+            seconds: column of the duration of each annotation in seconds, or as ``0:01:30`` or ``PT1M30S``; blank if unknown.
             dates: ``"day-first"`` or ``"month-first"``, for timestamps such as 03.04.2024. Defaults to the order that all of
                 them allow; where both are possible, a note names the one that was chosen, or the table is refused.
             map: names of classes by label, such as ``{0: "none", 1: "spam"}`` or ``{"Produkt": "product", "": None}``; ``None``
@@ -283,7 +283,8 @@ class Annotations(AnnotationAdditions):
         )
         known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
-        columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source))
+        named = {name for name in (truth, timestamp, seconds, sequence, position, criterion) if isinstance(name, str)}
+        columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source, named, truth is not None))
         in_order = labels is not None or _has_order(frame[label])
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         data = data if criterion is None else replace(data, criterion_column=str(criterion))

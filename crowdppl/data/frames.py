@@ -34,8 +34,21 @@ def to_pandas(table: Any, what: str, otherwise: str = "") -> pd.DataFrame:
     frame = maybe_pandas(table, what)
     if frame is None:
         collect = "; call its collect() first" if callable(getattr(table, "collect", None)) else ""
-        raise DataError(f"{what} is a {type(table).__name__}; {ACCEPTED}{otherwise}{collect}")
+        raise DataError(f"{what} is a {type(table).__name__}; {ACCEPTED}{otherwise}{collect}{_as_frame(table)}")
     return frame
+
+
+def _as_frame(table: Any) -> str:
+    """Return how to make a frame of an object that often stands for one, for messages."""
+    if isinstance(table, pd.Series) and any(name is not None for name in table.index.names):
+        return "; pass its reset_index()"
+    if isinstance(table, dict) or (isinstance(table, list) and table and isinstance(table[0], dict)):
+        return "; pass pandas.DataFrame(...) of it"
+    return (
+        "; pass pandas.DataFrame.from_records(...) of it"
+        if getattr(getattr(table, "dtype", None), "names", None)
+        else ""
+    )
 
 
 def maybe_pandas(table: Any, what: str) -> pd.DataFrame | None:
@@ -143,6 +156,8 @@ def _series(column: Any) -> pd.Series[Any]:
     if types.is_dictionary(kind):
         if types.is_string_view(kind.value_type):
             column = column.cast(pyarrow.dictionary(kind.index_type, pyarrow.large_string(), kind.ordered))
+        if any(chunk.dictionary.null_count for chunk in column.chunks):  # a missing value is none of the categories
+            column = column.cast(column.type.value_type).dictionary_encode()
         try:
             return column.to_pandas()
         except (pyarrow.ArrowException, TypeError):

@@ -148,10 +148,16 @@ def look(path: InputPath, format: str | None = None, **options: Any) -> Look:
 
 def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any]) -> Look:
     chosen: dict[str, Any] = {} if format is None else {"format": format}
-    records = formats.read(path, format, Choices())
+    named = {name: str(options[name]) for name in NEEDED if options.get(name) is not None}
+    choices = Choices(columns=tuple(named.values()), task=named.get("task"), worker=named.get("worker"))
+    records = formats.read(path, format, choices)
+    unlike = ""
     if records.format == formats.LONG and format is None and _is_wide(records.frame):
-        records = formats.read(path, "wide", Choices())
-        chosen["format"] = "wide"
+        try:
+            records = formats.read(path, "wide", Choices())
+            chosen["format"] = "wide"
+        except CrowdpplError as error:
+            unlike = f"; as a table with a column for each worker (format='wide') {error}"
     table = records.frame
     parts = _parts(table, options) if records.format == formats.LONG else {}
     chosen |= {part: name for part, name in parts.items() if name not in _usual(part) and part in NEEDED}
@@ -170,6 +176,7 @@ def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any
         if data is None or _read(records, source, stated | {part: parts[part]})[0] is None:
             del parts[part]
     long = records.format == formats.LONG
+    reason += unlike if reason else ""
     return Look(
         source,
         formats.LONG if long else chosen.get("format") or formats.sniff(path),

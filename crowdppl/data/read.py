@@ -14,6 +14,7 @@ from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.rows import inputs_of
 from crowdppl.data.readers.streams import source_name
+from crowdppl.data.table.kinds import of_numbers
 
 __all__ = ["read", "to_annotations"]
 
@@ -65,7 +66,8 @@ def read(
     declared["columns"] = tuple(
         str(options[name]) for name in ("task", "worker", "label") if options.get(name) is not None
     )
-    choices = Choices(question, skip, several, rejected, **declared)  # type: ignore[arg-type]  # checked there
+    task, worker = (None if options.get(name) is None else str(options[name]) for name in ("task", "worker"))
+    choices = Choices(question, skip, several, rejected, task=task, worker=worker, **declared)  # type: ignore[arg-type]
     data = to_annotations(formats.read(path, format, choices, limit=limit), source_name(path), **options)
     release_memory()
     return data
@@ -82,7 +84,9 @@ def to_annotations(records: Annotated[Records, _RECORDS], source: str, **options
     if records.places is not None and options.get("sequence") is None:
         options |= dict(zip(("sequence", "position"), records.places, strict=True))
     if records.format != formats.LONG:
-        options = {name: name for name in ("timestamp", "seconds") if name in records.frame} | options
+        timings = {name: name for name in ("timestamp", "seconds") if name in records.frame}
+        # Models of numbers read no times: those of the file are left out, and only those that the caller names are refused.
+        options = ({} if of_numbers(records.frame["label"], options) else timings) | options
         options["truth"] = (
             options.get("truth")
             if options.get("truth") is not None

@@ -20,6 +20,8 @@ from crowdppl.judges.states import State, classify, normalised, statuses
 from crowdppl.judges.table import Table
 
 # Replies of judges that give no verdict.
+# A sentence with a verdict behind it, or before it.
+_SENTENCES = (re.compile(r".*\s\S*[.:!?\n]\s+(\S+)", re.DOTALL), re.compile(r"(\S+?)[.:!?\n]\s.*\s.*", re.DOTALL))
 _FAILED = re.compile(
     r"\b(time(d)? ?out|rate[ _-]?limit(ed)?|quota exceeded|content[ _-]filter(ed)?|safety|blocked|as an ai)\b"
     r"|\b(can't|cannot|can not|unable to|won't) (answer|assist|help|evaluate|judge|comply|provide)\b",
@@ -99,6 +101,7 @@ def labelled(
     _review(names, noted, table.source, notes)
     if labels is None:
         notes += _perhaps_nothing(names, table.source)
+        notes += _sentences(names, table.source)
     return Labelled(label, names, verdict.state, ordered)
 
 
@@ -107,6 +110,7 @@ def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[s
     groups = alike(names.tolist(), replies.bare) if names.dtype == object else []
     if not groups:
         return codes, names
+    names = names.copy()
     place = {name: n for n, name in enumerate(names.tolist())}
     count = np.bincount(codes, minlength=len(names))
     used = pd.DataFrame({"label": codes, "judge": judge}).drop_duplicates()
@@ -120,14 +124,35 @@ def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[s
         best = max(same, key=lambda n: (folded(str(names[n])) == replies.bare(str(names[n])), count[n]))
         to[same] = best
         others = [names[n] for n in same if n != best]
-        rows = int(count[same].sum() - count[best])
+        plain = replies.unmarked(str(names[best]))
+        if plain and plain not in place:
+            others = [*others, names[best]] if plain != names[best] else others
+            names[best] = plain
+        rows = int(count[same].sum() - (count[best] if plain in place else 0))
         marks = "" if len({folded(name) for name in group}) == 1 else " or marks around them"
         notes.append(
             f"{source}: {rows:,} verdicts {listed(others)} read as {names[best]!r}, which differ in capitals or white "
             f"space{marks}"
         )
     kept = np.unique(to)
-    return np.searchsorted(kept, to)[codes], names[kept]
+    order = np.argsort(names[kept], kind="stable")
+    place_of = np.empty(len(order), dtype=np.int64)
+    place_of[order] = np.arange(len(order))
+    return place_of[np.searchsorted(kept, to)[codes]], names[kept][order]
+
+
+def _sentences(names: Array, source: str) -> list[str]:
+    """Return a note on verdicts that are sentences and end or begin with another verdict: ``The answer is right. PASS``."""
+    plain = {replies.bare(name): name for name in names.tolist() if isinstance(name, str)}
+    for name in plain.values():
+        ends = [part for form in _SENTENCES if (match := form.fullmatch(name.strip())) for part in match.groups()]
+        end = next((plain[key] for part in ends if (key := replies.bare(part)) in plain and plain[key] != name), None)
+        if end is not None:
+            return [
+                f"{source}: {name!r} is taken for a class of its own, though it has the verdict {end!r} at its end or beginning; "
+                f"if that is meant, name it with map=..."
+            ]
+    return []
 
 
 def _perhaps_nothing(names: Array, source: str) -> list[str]:

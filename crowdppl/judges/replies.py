@@ -39,7 +39,14 @@ _FRACTION = re.compile(r"-?\d*\.\d+")
 _LONG, _FEW = 40, 10
 _FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
 # Marks around a verdict, and words before it.
-_AROUND = (("**", "**"), ("__", "__"), ("`", "`"), ("[[", "]]"), ('"', '"'), ("'", "'"))
+_AROUND = (
+    *(("**", "**"), ("__", "__"), ("`", "`"), ("[[", "]]"), ('"', '"'), ("'", "'"), ("\\boxed{", "}"), ("$", "$")),
+    *((f"<{tag}>", f"</{tag}>") for tag in ("answer", "verdict", "label", "rating", "score", "judgement", "judgment")),
+)
+# What a model thought before its reply, and a reply that was cut off within it.
+_THOUGHT = re.compile(
+    r"\s*<(think|thinking|thought|reasoning|analysis|scratchpad)>(.*?</\1>|.*)\s*", re.DOTALL | re.IGNORECASE
+)
 _BEFORE = re.compile(
     r"(?:final |my |overall )?(?:verdict|judge?ment|rating|answer|grade|decision|score)\s*(?:is)?\s*:\s*(?=\S)",
     re.IGNORECASE,
@@ -48,12 +55,18 @@ _BEFORE = re.compile(
 
 def bare(text: str) -> str:
     """Return the key of verdicts that differ in capitals, white space, marks around them, and the words before them only."""
-    key, before = folded(text), None
+    return unmarked(folded(text))
+
+
+def unmarked(text: str) -> str:
+    """Return a verdict without marks around it and words before it: ``PASS`` for ``Verdict: **PASS**.``."""
+    key, before = text.strip(), None
     while key != before:
         before = key
         key = _BEFORE.sub("", key, count=1) if _BEFORE.match(key) else key
         for start, end in _AROUND:
-            if len(key) > len(start + end) and key.startswith(start) and key.endswith(end):
+            lower = key.lower()
+            if len(key) > len(start + end) and lower.startswith(start) and lower.endswith(end):
                 key = key[len(start) : -len(end)].strip()
         if len(key) > 2 and key[-1] in ".!":
             key = key[:-1].rstrip()
@@ -81,6 +94,7 @@ def verdicts_in(
     """
     if column.dtype.kind in "biuf":
         return column, words
+    column, words = _without_thoughts(column, where, notes, words)
     values = column.astype(object).to_numpy()
     at, replies = _replies(values)
     declared = {*words, *(normalised(label) for label in labels if isinstance(label, str))}
@@ -118,6 +132,37 @@ def verdicts_in(
             f"without a verdict, and unparseable"
         )
     words = {**words, **{normalised(key): State.UNPARSEABLE for key in unread}}
+    return pd.Series(out, dtype=object, index=column.index, name=column.name), words
+
+
+def _without_thoughts(
+    column: pd.Series[Any], where: str, notes: list[str], words: dict[str, State]
+) -> tuple[pd.Series[Any], dict[str, State]]:
+    """Return a column without what models thought before their replies, such as ``<think>...</think>``.
+
+    Replies that end within a thought are unparseable. A column of other texts is returned as it is.
+    """
+    values = column.astype(object).to_numpy()
+    at = [n for n, value in enumerate(values) if isinstance(value, str) and _THOUGHT.match(value)]
+    if not at:
+        return column, words
+    out = values.copy()
+    ended = []
+    for n in at:
+        match = _THOUGHT.match(values[n])
+        rest = values[n][match.end() :] if match is not None else ""
+        if rest.strip():
+            out[n] = rest
+        else:
+            ended.append(n)
+    notes.append(
+        f"{where}: what {len(at):,} replies think before a verdict is left out, as in {_shown(values[at[0]])!r}"
+    )
+    if ended:
+        notes.append(
+            f"{where}, {rows_text(np.array(ended))}: {len(ended):,} replies end with a thought, and are unparseable"
+        )
+    words = {**words, **{normalised(values[n]): State.UNPARSEABLE for n in ended}}
     return pd.Series(out, dtype=object, index=column.index, name=column.name), words
 
 

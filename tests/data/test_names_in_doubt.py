@@ -164,6 +164,15 @@ def test_identifiers_without_a_doubt(role, names):
         (["*cat*", "cat", "dog"], ("map={'*cat*': 'cat'}",)),
         (["<cat>", "cat", "dog"], ("map={'<cat>': 'cat'}",)),
         (["cat (1)", "cat", "dog"], ("map={'cat (1)': 'cat'}",)),
+        (["hate speech", "HateSpeech", "none at all"], ("'hate speech' and 'HateSpeech'",)),
+        (["not spam", "notspam", "spam"], ("in two forms", "'notspam'")),
+        (["1. yes", "2. no", "2.no"], ("'2. no' and '2.no'",)),
+        (["schön", "schoen", "schlecht"], ("map={'schoen': 'schön'}",)),
+        (["négatif", "negatif", "positif"], ("map={'négatif': 'negatif'}",)),
+        (["schÃ¶n", "schön", "schlecht"], ("map={'schÃ¶n': 'schön'}",)),
+        (["5 (agree)", "5", "1"], ("map={'5 (agree)': '5'}",)),
+        (["A) cat", "cat", "dog"], ("map={'A) cat': 'cat'}",)),
+        (["one", "1", "2"], ("map={'one': '1'}",)),
     ],
 )
 def test_labels(labels, parts):
@@ -188,6 +197,14 @@ def test_labels(labels, parts):
         ["pro", "problem", "con", "contract"],
         ["si", "ja", "en", "no"],
         ["t", "y", "f", "n"],
+        ["T-shirt", "shirt", "shoe"],
+        ["B-PER", "I-PER", "O"],
+        ["1 (a)", "1 (b)", "1"],
+        ["5", "5-6", "6"],
+        ["N N", "NN", "V"],
+        ["über", "unter", "neben"],
+        ["1.5 l", "15 l", "2 l"],
+        ["a.b", "ab", "c"],
     ],
 )
 def test_labels_without_a_doubt(labels):

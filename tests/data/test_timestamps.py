@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from crowdppl import Annotations, DataError
+from crowdppl.data.table.durations import durations
 from crowdppl.data.table.months import month_by_name
-from crowdppl.data.table.timestamps import durations, since_1970, times
+from crowdppl.data.table.timestamps import since_1970, times
 
 
 def days(*texts, **options):
@@ -102,7 +103,7 @@ def test_numbers_and_dates_of_other_types():
     zoned = pd.Series(pd.to_datetime(["2024-01-01T00:00+02:00"]))
     assert times(zoned, "x")[0][0] == pd.Timestamp("2023-12-31T22:00").timestamp()
     assert times(pd.Series(["9999-12-31"]), "x")[0][0] == 253402214400
-    assert durations(pd.Series(pd.to_timedelta([90, 30], unit="s")), "x").tolist() == [90, 30]
+    assert durations(pd.Series(pd.to_timedelta([90, 30], unit="s")), "x")[0].tolist() == [90, 30]
 
 
 def test_exports_are_not_refused():

@@ -183,7 +183,7 @@ def _read(
     from crowdppl.data.table.columns import ITEM_COLUMNS, WORKER_COLUMNS
 
     source = source_name(file)
-    records, digest = inputs.read_annotations(file, how_read.format, how_read.choices())
+    records, digest = inputs.read_annotations(file, how_read.format, how_read.choices(columns))
     frame = records.frame
     truth = known.truth if known.truth_file is None else inputs.known_truth(known, frame, columns, source)
     # Exports have timestamps and seconds of their own: only columns that are named replace them.

@@ -74,7 +74,10 @@ def _of_column(file: Path, how_read: Reading, columns: Columns, name: str) -> pd
     from crowdppl.data.readers.streams import source_name
     from crowdppl.data.table.columns import WORKER_COLUMNS, column_of
 
-    frame, source = inputs.read_annotations(file, how_read.format, how_read.choices())[0].frame, source_name(file)
+    frame, source = (
+        inputs.read_annotations(file, how_read.format, how_read.choices(columns))[0].frame,
+        source_name(file),
+    )
     if name not in frame.columns:
         raise DataError(
             f"{source}: no column {name!r} with the group; it has {listed(frame.columns.tolist(), 12)}, and "

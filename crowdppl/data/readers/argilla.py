@@ -1,10 +1,11 @@
-"""Argilla's records: rows of a Hugging Face data set, what Argilla 2 writes as JSON, and records of its server."""
+"""Argilla's records: rows of a Hugging Face data set (version 1 or 2), JSON of Argilla 2, and records of its server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
@@ -22,9 +23,11 @@ class _Response(NamedTuple):
 
 def is_argilla(record: dict[str, Any]) -> bool:
     """Recognise keys such as ``<question>.responses``, or ``responses`` beside ``fields``."""
-    return any(key.endswith(_FLAT) for key in record) or (
-        isinstance(record.get("fields"), dict) and isinstance(record.get("responses"), (dict, list))
-    )
+    if any(key.endswith(_FLAT) for key in record):
+        return True
+    if not long_names(record) and any(_is_first_version(record, key) for key in record):
+        return True
+    return isinstance(record.get("fields"), dict) and isinstance(record.get("responses"), (dict, list))
 
 
 def argilla(file: SourceFile, choices: Choices) -> Records:
@@ -32,7 +35,7 @@ def argilla(file: SourceFile, choices: Choices) -> Records:
     questions = list(dict.fromkeys(name for record in file.records for name in _questions(record)))
     question = choose(sorted(questions), choices, file.name)
     tasks = items_of(file.records, ("id", "external_id", "_server_id"), file.name, within=file.within)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, (record, task) in enumerate(zip(file.records, tasks, strict=True)):
         where = f"record {n + 1}"
         for user, value, status in _responses(record, question, f"{file.name}, {where}"):
@@ -54,11 +57,23 @@ def argilla(file: SourceFile, choices: Choices) -> Records:
 
 def _questions(record: dict[str, Any]) -> Iterator[str]:
     yield from (key.removesuffix(_FLAT) for key in record if key.endswith(_FLAT))
+    yield from (key for key in record if _is_first_version(record, key))
     responses = record.get("responses")
     if isinstance(responses, Mapping):
         yield from map(str, responses)
     for response in responses if isinstance(responses, list) else ():
         yield from map(str, _values(response))
+
+
+def _is_first_version(record: Mapping[str, Any], key: str) -> bool:
+    """Recognise a question of version 1: responses with user, value and status, or a list of each, beside a suggestion."""
+    responses = record[key]
+    if isinstance(responses, Mapping):
+        return {"user_id", "value", "status"} <= set(responses)
+    if not isinstance(responses, list) or not all(isinstance(one, Mapping) for one in responses):
+        return False
+    given = bool(responses) and all({"user_id", "value", "status"} <= set(one) for one in responses)
+    return given or (not responses and f"{key}-suggestion" in record)
 
 
 def _values(response: Any) -> Mapping[str, Any]:
@@ -82,6 +97,15 @@ def _responses(record: dict[str, Any], question: str, where: str) -> list[_Respo
             for response in responses.get(question) or []
             if isinstance(response, Mapping)
         ]
+    first = record.get(question)
+    if isinstance(first, Mapping):
+        names = ("user_id", "value", "status")
+        columns = [_listed(first.get(name)) or [] for name in names]
+        if len({len(column) for column in columns}) > 1:
+            raise DataError(f"{where}: {question!r} has unlike numbers of {', '.join(names)}; export it again")
+        return [_Response(*row) for row in zip(*columns, strict=True)]
+    if isinstance(first, list):
+        return [_Response(one.get("user_id"), one.get("value"), one.get("status")) for one in first]
     answers, users, states = (_listed(record.get(f"{question}{_FLAT}{part}")) for part in ("", ".users", ".status"))
     answers = answers or []
     users, states = ([None] * len(answers) if values is None else values for values in (users, states))

@@ -17,11 +17,11 @@ import pandas as pd
 import pyarrow
 
 from crowdppl.data.readers.brat import STANDOFF, TEXT
+from crowdppl.data.readers.joined_tables import with_equal_columns, with_workers
 from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, decompressed
-from crowdppl.data.readers.records import Records, uniform
+from crowdppl.data.readers.records import Choices, Records, uniform
 from crowdppl.data.readers.source import ENDINGS, SourceFile, stem
 from crowdppl.data.readers.streams import local, source_name
-from crowdppl.data.table.columns import WORKER_COLUMNS
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.files import digests
 
@@ -194,13 +194,16 @@ def left_out(files: Sequence[SourceFile], source: str, why: str) -> str:
     return f"{source}: {len(files):,} {'file is' if len(files) == 1 else 'files are'} {why} and left out: {names}"
 
 
-def merged(parts: Sequence[Records], files: Sequence[SourceFile], source: str, *, tables: bool) -> Records:
+def merged(
+    parts: Sequence[Records], files: Sequence[SourceFile], source: str, choices: Choices, *, tables: bool
+) -> Records:
     """Return the annotations of several files of one format.
 
     Args:
         parts: annotations of each file.
         files: the files.
         source: name of the folder or archive.
+        choices: choices of the user.
         tables: whether they are tables with a row for each annotation, whose columns are not known yet.
 
     Raises:
@@ -208,11 +211,12 @@ def merged(parts: Sequence[Records], files: Sequence[SourceFile], source: str, *
     """
     notes = [f"{source}: {len(parts):,} files are read as one"] if len(parts) > 1 else []
     if tables and len(parts) > 1:
-        notes += _with_workers(parts, files, source)
-        _require_equal_columns(parts, files)
+        notes += with_workers(parts, files, source, choices)
+        notes += with_equal_columns(parts, files, source, choices)
     first = parts[0]
     if len(parts) == 1:
         return first
+    _require_one_question(parts, files)
     notes += _copies(parts, files, source)
     names = dict.fromkeys(name for part in parts for name in part.frame.columns)
     columns = [_joined([_column(part.frame, name) for part in parts]) for name in names]
@@ -233,7 +237,9 @@ def merged(parts: Sequence[Records], files: Sequence[SourceFile], source: str, *
     truth = {item: label for item, label in truth.items() if item not in conflicts}
     inputs = tuple(dict.fromkeys(name for part in parts for name in part.inputs))
     notes += _summed(parts, files, source)
-    return Records(frame, first.format, truth, notes, first.several, inputs, first.item_name, first.places)
+    return Records(
+        frame, first.format, truth, notes, first.several, inputs, first.item_name, first.places, first.question
+    )
 
 
 def _column(frame: pd.DataFrame, name: str) -> Any:
@@ -282,24 +288,22 @@ def _copies(parts: Sequence[Records], files: Sequence[SourceFile], source: str) 
     ]
 
 
-def _with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
-    """Add the worker to tables that have none, a file for each worker."""
-    if any(name in part.frame for part in parts for name in WORKER_COLUMNS):
-        return []
-    for part, file in zip(parts, files, strict=True):
-        part.frame.insert(0, WORKER_COLUMNS[0], file.stem)
-    return [f"{source}: no column {WORKER_COLUMNS[0]!r}, the names of the files are the workers"]
+def _require_one_question(parts: Sequence[Records], files: Sequence[SourceFile]) -> None:
+    """Refuse files whose answers are to different questions.
 
-
-def _require_equal_columns(parts: Sequence[Records], files: Sequence[SourceFile]) -> None:
-    expected = set(parts[0].frame.columns)
+    Raises:
+        DataError: naming a file for each of two questions.
+    """
+    asked: dict[str, str] = {}
     for part, file in zip(parts, files, strict=True):
-        differing = expected ^ set(part.frame.columns)
-        if differing:
-            raise DataError(
-                f"{file.name}: its columns differ from those of {files[0].name} ({listed(sorted(map(str, differing)))}); give "
-                f"all files the same columns, or read them one by one"
-            )
+        if part.question is not None:
+            asked.setdefault(part.question, file.name)
+    if len(asked) > 1:
+        (first, name), (second, other), *_ = asked.items()
+        raise DataError(
+            f"{name} has answers to {first!r} and {other} to {second!r}; choose one with question=..., or give both the same "
+            f"name if they are one question"
+        )
 
 
 def _summed(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:

@@ -103,21 +103,28 @@ def sniff(path: str | Path, limit: int = LIMIT) -> str:
         FileError: for JSON in an unknown format, or a file without data.
     """
     with bundles.sources(path, limit) as files:
-        return _format(bundles.with_content(files, source_name(path))[0], source_name(path))
+        return _format(bundles.with_content(files, source_name(path))[0], source_name(path), Choices())
 
 
-def _format(files: list[SourceFile], source: str) -> str:
+def _format(files: list[SourceFile], source: str, choices: Choices) -> str:
     if any(file.suffix == brat.STANDOFF for file in files):
         return "brat"
-    return bundles.same_format([_detect(file) for file in files], files, source)
+    return bundles.same_format([_detect(file, choices) for file in files], files, source)
 
 
-def _detect(file: SourceFile) -> str:
+def _of_tool(record: dict[str, Any]) -> bool:
+    return any(form.record is not None and form.record(record) for form in FORMATS.values())
+
+
+def _detect(file: SourceFile, choices: Choices) -> str:
+    file.take_records(_of_tool)
     if file.kind == "table":
         return next((name for name, form in FORMATS.items() if form.table and form.table(file)), LONG)
     document = file.document
     if document in ([], {}, [{}]):
         raise FileError(f"{file.name} contains no record; export it again")
+    file.unwrap(_of_tool)
+    document = file.document
     single = document[0] if isinstance(document, list) and len(document) == 1 else document
     first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict):
@@ -126,6 +133,9 @@ def _detect(file: SourceFile) -> str:
                 return name
     if json_kinds.is_shared_task(single):
         return "lewidi"
+    tool = json_kinds.tool(first)
+    if tool is not None:
+        raise FileError(f"{file.name} is {tool}")
     other = json_kinds.description(single)
     if other is not None:
         raise FileError(f"{file.name} is JSON with {other}; export the labels of each annotator")
@@ -139,6 +149,8 @@ def _detect(file: SourceFile) -> str:
         )
     if answers == "yes":
         return "peerannot"
+    if isinstance(document, list) and isinstance(first, dict) and choices.names_columns_of(list(first)):
+        return LONG
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"
@@ -159,14 +171,14 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
     choices = Choices() if choices is None else choices
     with bundles.sources(path, limit) as files, within_memory(source_name(path)):
         files, blank = bundles.with_content(files, source_name(path))
-        name = _format(files, source_name(path)) if format is None else format
+        name = _format(files, source_name(path), choices) if format is None else format
         if format is None and name == "forms" and all(choices.names_columns_of(file.columns) for file in files):
             name = LONG  # times and respondents stand in tables with a row for each annotation, too
         whole = FORMATS[name].whole if name in FORMATS else None
         if whole is not None:
             return _read_whole(whole, name, files, choices, source_name(path))
         parts, files, empty = _parts(files, name, choices, source_name(path))
-        records = bundles.merged(parts, files, source_name(path), tables=name == LONG)
+        records = bundles.merged(parts, files, source_name(path), choices, tables=name == LONG)
         records.notes[:] = [*blank, *empty, *records.notes]
         return records
 
@@ -231,6 +243,10 @@ def _read_one(file: SourceFile, name: str, choices: Choices) -> Records:
         headers = file.long_table.attrs.get(HEADER_ROWS)
         return Records(file.long_table, LONG, notes=[] if headers is None else [headers], several=choices.several)
     form = FORMATS[name]
+    if form.record:
+        file.take_records(form.record)
+    if form.record and file.kind != "table":
+        file.unwrap(form.record)
     if form.table and file.kind != "table" and file.json_table is None:
         raise FileError(f"{file.name} is JSON, not {form.description}; name another format")
     if form.record and file.kind == "table":

@@ -1,7 +1,8 @@
-"""Google Forms, Microsoft Forms, Qualtrics, SurveyMonkey: a row for each respondent, a column for each item."""
+"""Google Forms, Microsoft Forms, Qualtrics, SurveyMonkey, LimeSurvey: a row for each respondent, a column for each item."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -38,7 +39,7 @@ TIMES = frozenset(
 # Columns that name the respondent, the most readable first.
 PEOPLE = (
     *("email address", "username", "e-mail-adresse", "email", "e-mail", "adresse e-mail", "name", "your name"),
-    *("recipientemail", "prolific_pid", "prolific id", "workerid", "responseid", "respondent id", "id"),
+    *("recipientemail", "prolific_pid", "prolific id", "workerid", "responseid", "respondent id", "response id", "id"),
 )
 # What Qualtrics and SurveyMonkey write of a respondent, beside the answers; and the columns that show which of them it is.
 SURVEYS = frozenset(
@@ -56,9 +57,23 @@ SURVEYS = frozenset(
         *("recipientlastname", "recipientfirstname", "externalreference", "externaldatareference", "locationlatitude"),
         *("locationlongitude", "distributionchannel", "userlanguage", "q_recaptchascore", "collector id", "start date"),
         *("end date", "date created", "date modified", "ip address", "first name", "last name", "custom data 1"),
+        # LimeSurvey, by codes and by texts.
+        *("submitdate", "lastpage", "startlanguage", "seed", "datestamp", "ipaddr", "refurl", "token", "interviewtime"),
+        *(
+            "date submitted",
+            "last page",
+            "start language",
+            "date started",
+            "date last action",
+            "referrer url",
+            "total time",
+        ),
     )
 )
-_SURVEY = (("responseid", "startdate"), ("respondent id", "collector id"))
+_SURVEY = (
+    *(("responseid", "startdate"), ("respondent id", "collector id")),
+    *(("id", "startlanguage"), ("response id", "start language")),
+)
 # In the second line of SurveyMonkey: what kind of answer a column has.
 _KINDS = frozenset(("response", "open-ended response"))
 # Other columns that are no items.
@@ -91,7 +106,7 @@ def is_forms(file: SourceFile) -> bool:
 
 
 def of_survey(names: Collection[str]) -> bool:
-    """Tell whether columns, in lower case, are those of Qualtrics or SurveyMonkey."""
+    """Tell whether columns, in lower case, are those of Qualtrics, SurveyMonkey or LimeSurvey."""
     return any(set(shown) <= set(names) for shown in _SURVEY)
 
 
@@ -117,7 +132,14 @@ def forms(file: SourceFile, choices: Choices) -> Records:
         )
     who = [name for wanted in PEOPLE for name in columns if name.lower() == wanted]
     worker = next((name for name in who if not any(map(absent, columns[name]))), None)
-    time = next((name for name in columns if name.lower() in (*TIMES, "startdate", "start date")), None)
+    time = next(
+        (
+            name
+            for name in columns
+            if name.lower() in (*TIMES, "startdate", "start date", "submitdate", "date submitted")
+        ),
+        None,
+    )
     if worker is None:
         rows.note("no address or name of the respondents: each row is a worker")
     for item in items:
@@ -169,6 +191,17 @@ def numbered(names: list[str]) -> list[str]:
 def _items(asked: dict[str, list[Any]]) -> tuple[list[str], list[str]]:
     """Return the columns whose answers are also given to other questions, and the others."""
     answers = {name: {str(value) for value in values if not absent(value)} for name, values in asked.items()}
+    items, others = _in_common(answers)
+    if len(items) < 2:  # several boxes that were ticked stand in one cell
+        apart = {
+            name: {part.strip() for answer in given for part in re.split("[,;]", answer)}
+            for name, given in answers.items()
+        }
+        return _in_common(apart)
+    return items, others
+
+
+def _in_common(answers: dict[str, set[str]]) -> tuple[list[str], list[str]]:
     counts: dict[str, int] = {}
     for given in answers.values():
         for answer in given:
@@ -179,4 +212,4 @@ def _items(asked: dict[str, list[Any]]) -> tuple[list[str], list[str]]:
         # Half of the answers to a question about an item, or more, are also answers to a question about another.
         if given and 2 * sum(counts[answer] > 1 for answer in given) >= len(given)
     ]
-    return items, [name for name in asked if name not in items]
+    return items, [name for name in answers if name not in items]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from crowdppl.data.readers.json_tables import numbered
+from crowdppl.data.readers.json_tables import long_names, numbered
 
 # By keys that a document has: what it is.
 _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -23,6 +23,26 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("model_type",), "a configuration of a model"),
     (("schema_version", "vulnerabilities"), "a report of vulnerabilities"),
 )
+# By keys of the first record and what they hold: tools that are not read, and where items, workers and labels stand in them.
+_TOOLS: tuple[tuple[dict[str, type], str, str], ...] = (
+    (
+        {"data_row": dict, "projects": dict},
+        "Labelbox",
+        "'data_row', 'label_details.created_by' and 'annotations.classifications'",
+    ),
+    ({"DataRow ID": str, "Label": dict}, "Labelbox", "'DataRow ID', 'Created By' and 'Label.classifications'"),
+    ({"externalId": str, "labels": list}, "Kili", "'externalId', 'labels.author' and 'labels.jsonResponse'"),
+    ({"label_hash": str, "data_units": dict}, "Encord", "'data_title', 'createdBy' and 'classification_answers'"),
+    ({"metadata": dict, "instances": list}, "SuperAnnotate", "'metadata.name', 'createdBy' and 'className'"),
+    ({"annotatable": dict, "entities": list}, "tagtog", "the file, 'confidence.who' and 'metas'"),
+    ({"examples": list, "relations": list}, "LightTag", "'example_id', 'annotated_by' and 'classifications'"),
+    (
+        {"label_annotations": dict, "span_annotations": dict},
+        "Potato",
+        "'id', the folder of the annotator and 'label_annotations'",
+    ),
+    ({"task_id": str, "type": str, "response": dict}, "Scale", "'task_id', the worker and 'response'"),
+)
 # Shares of answers whose label is given by other workers, and to other tasks, from which labels are taken for common classes.
 _SHARED = 0.7
 
@@ -34,6 +54,26 @@ def description(document: Any) -> str | None:
     if document.get("type") not in (None, "FeatureCollection", "Feature") and "features" in document:
         return None
     return next((kind for keys, kind in _OTHERS if all(key in document for key in keys)), None)
+
+
+def tool(record: Any) -> str | None:
+    """Return whose export a file is that is not read, by its first record, and how to write a table; ``None`` for others."""
+    if not isinstance(record, Mapping) or long_names(record):
+        return None
+    for keys, name, places in _TOOLS:
+        if all(_holds(record.get(key), kind) for key, kind in keys.items()):
+            return (
+                f"an export of {name}, which is not read: write a table with the columns task, worker and label, which stand "
+                f"in {places}"
+            )
+    return None
+
+
+def _holds(value: Any, kind: type) -> bool:
+    """Return whether a value is of a kind; a list is one of objects."""
+    if kind is list:
+        return isinstance(value, list) and all(isinstance(part, Mapping) for part in value)
+    return isinstance(value, kind)
 
 
 def answers(document: Any) -> Literal["yes", "no", "turned"]:

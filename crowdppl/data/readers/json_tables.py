@@ -13,7 +13,7 @@ import pandas as pd
 from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
 
 # Keys of an object under which a list of records may stand.
-_LISTS = ("data", "records", "rows", "items", "results", "annotations", "labels")
+_LISTS = ("data", "records", "rows", "items", "results", "annotations", "labels", "tasks", "examples", "entries")
 # What stands before JSON that a page calls or assigns, and lines in which it is looked for.
 _BEFORE = re.compile(r"(?:[\w.$]+\s*\(|(?:(?:var|let|const)\s+)?[\w.$]+\s*=|\)\]\}',?)[\s\[{]*[\[{]\s*\"[^\"\n]*\"\s*:")
 _LINES = 5

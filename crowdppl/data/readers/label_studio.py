@@ -53,7 +53,7 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
         return _spans(file, choose(marked, choices, file.name))
     question = choose(list(questions), choices, file.name, _no_classes(others, parts))
     tasks = items_of(file.records, ("id",), file.name, "task", within=file.within)
-    rows, named = Rows(file.name, choices), people_by_number(file)
+    rows, named = Rows(file.name, choices, question), people_by_number(file)
     for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
         where = f"task {n + 1}"
         for annotation in annotations_of(task, file, n + 1):
@@ -118,7 +118,7 @@ def _marked(file: SourceFile) -> list[str]:
 
 def _spans(file: SourceFile, control: str | None) -> Records:
     """Read the spans that were marked by a control."""
-    rows, named = SpanRows(file.name), people_by_number(file)
+    rows, named = SpanRows(file.name, control), people_by_number(file)
     tasks, name = items_of(file.records, ("id",), file.name, "task", within=file.within), text_key(file)
     for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
         where, text = f"task {n + 1}", (task.get("data") or {}).get(name)
@@ -212,7 +212,7 @@ def _label_studio_min(file: SourceFile, choices: Choices) -> Records:
             f"answer with question=..., or export JSON"
         )
     question = choose(list(names), choices, file.name)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     tasks = items_of(file.records, ("id",), file.name, within=file.within)
     for n, (record, key) in enumerate(zip(file.records, tasks, strict=True)):
         created, seconds = record.get("created_at"), record.get("lead_time")

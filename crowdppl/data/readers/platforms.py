@@ -39,7 +39,7 @@ def toloka(file: SourceFile, choices: Choices) -> Records:
     key = ["ASSIGNMENT:task_id"] if "ASSIGNMENT:task_id" in columns else inputs
     if not key:
         raise DataError(f"{file.name}: no column ASSIGNMENT:task_id or INPUT: identifies the task; export one of them")
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     table, records = rows_of(file)
     # Toloka separates suites by an empty line.
     filled = [not all(absent(row[c]) for c in key) for row in records]
@@ -56,6 +56,8 @@ def toloka(file: SourceFile, choices: Choices) -> Records:
         rows.known(task, row.get(f"GOLDEN:{question}"), where)
         if status == "REJECTED" and not choices.rejected:
             rows.drop("that were rejected")
+        elif status != "APPROVED" and str(row.get("ACCEPT:verdict") or "").strip() == "-" and not choices.rejected:
+            rows.drop("that a review file rejects (ACCEPT:verdict)")
         elif status in ("SKIPPED", "EXPIRED"):
             rows.skip(task, worker, f"that were {status.lower()}", where=where, record=n)
         else:
@@ -65,8 +67,15 @@ def toloka(file: SourceFile, choices: Choices) -> Records:
 
 
 def is_mturk(file: SourceFile) -> bool:
-    """Recognise columns ``HITId`` and ``Answer.…``."""
-    return "HITId" in file.columns and any(c.startswith("Answer.") for c in file.columns)
+    """Recognise columns ``HITId`` and ``Answer.…``; the command line tools write ``hitid``."""
+    names = _mturk_names(file.columns)
+    return "HITId" in names and any(c.startswith("Answer.") for c in names)
+
+
+def _mturk_names(columns: list[str]) -> list[str]:
+    """Return names of columns as Mechanical Turk's pages write them, in capitals and small letters."""
+    usual = {name.lower(): name for name in ("HITId", "WorkerId", "AssignmentStatus", "WorkTimeInSeconds", "Reject")}
+    return [usual.get(name.lower(), name) for name in columns]
 
 
 def mturk(file: SourceFile, choices: Choices) -> Records:
@@ -75,11 +84,12 @@ def mturk(file: SourceFile, choices: Choices) -> Records:
     Columns ``Answer.<question>.<option>`` with true and false are one question with these options. Rejected assignments are left
     out unless kept. The time worked is in seconds.
     """
-    if "WorkerId" not in file.columns:
+    columns = _mturk_names(file.columns)
+    if "WorkerId" not in columns:
         raise aggregate(file.name, "a batch file without workers", "download the results with the column WorkerId")
-    table, records = rows_of(file)
+    table, records = rows_of(file, columns)
     answers: dict[str, list[Any]] = {
-        c.removeprefix("Answer."): [row[c] for row in records] for c in file.columns if c.startswith("Answer.")
+        c.removeprefix("Answer."): [row[c] for row in records] for c in columns if c.startswith("Answer.")
     }
     options: dict[str, dict[str, list[Any]]] = {}
     for column, values in list(answers.items()):
@@ -98,14 +108,18 @@ def mturk(file: SourceFile, choices: Choices) -> Records:
     for column in [name for name, values in answers.items() if name not in options and _is_form(values)]:
         answers |= _form_answers([parsed(value) for value in answers.pop(column)])
     question = choose(list(answers), choices, file.name)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, (row, label) in enumerate(zip(records, answers[question], strict=True)):
-        if str(row.get("AssignmentStatus") or "").lower() == "rejected" and not choices.rejected:
+        status = str(row.get("AssignmentStatus") or "").lower()
+        if status == "rejected" and not choices.rejected:
             rows.drop("that were rejected")
+            continue
+        if status != "approved" and not absent(row.get("Reject")) and not choices.rejected:
+            rows.drop("that a review file rejects (column Reject)")
             continue
         where, seconds = f"row {n + 1}", _number(row.get("WorkTimeInSeconds"))
         rows.add(row["HITId"], row["WorkerId"], _chosen(label), None, seconds, where=where, record=n)
-    inputs = [c for c in file.columns if c.startswith("Input.")]
+    inputs = [c for c in columns if c.startswith("Input.")]
     return rows.finish("Mechanical Turk", table, inputs, "HITId")
 
 
@@ -150,7 +164,7 @@ def appen(file: SourceFile, choices: Choices) -> Records:
             f"{file.name}: no column ends in _gold, as in jobs without test questions", own, records, "_unit_id"
         )
     question = choose(answered, choices, file.name)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     seconds = durations(records, "_started_at", "_created_at")
     seconds = _of_one_row(
         records, seconds, (None, "_worker_id", "_started_at", "_created_at"), [True] * len(records), rows
@@ -205,7 +219,7 @@ def label_studio_table(file: SourceFile, choices: Choices) -> Records:
     if choices.question is None and len(names) > 1:
         raise _unmarked(f"{file.name}: answers stand beside the data of the tasks", names, records, "id")
     question = choose(names, choices, file.name)
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, row in enumerate(records):
         seconds, where = _number(row.get("lead_time")), f"row {n + 1}"
         rows.add(row["id"], row["annotator"], row[question], row.get("created_at"), seconds, where=where, record=n)

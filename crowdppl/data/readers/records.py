@@ -35,6 +35,8 @@ class Choices:
             values show.
         labels: all classes, if the caller has declared them.
         columns: names of the columns of items, workers and labels that the caller gave.
+        task: name of the column of items that the caller gave.
+        worker: likewise of workers.
     """
 
     question: str | None = None
@@ -44,6 +46,8 @@ class Choices:
     workers: tuple[str, ...] | None = None
     labels: tuple[str, ...] | None = None
     columns: tuple[str, ...] = ()
+    task: str | None = None
+    worker: str | None = None
 
     def __post_init__(self) -> None:
         if self.skip not in ("missing", "label"):
@@ -69,6 +73,7 @@ class Records:
         inputs: names of the columns of the frame with what the annotators were shown.
         item_name: name of the identifier of items in the file.
         places: columns of the sequence and of the position of tokens; ``None`` where items are no tokens.
+        question: the question that was read, by its name in the file; ``None`` where the format has no questions.
     """
 
     frame: pd.DataFrame
@@ -79,6 +84,7 @@ class Records:
     inputs: tuple[str, ...] = ()
     item_name: str = "task"
     places: tuple[str, str] | None = None
+    question: str | None = None
 
     def truth_by(self, column: Any) -> dict[Any, Any]:
         """Return the known true labels by another column of items, without those on which its items disagree."""
@@ -115,7 +121,7 @@ def choose(questions: Sequence[str], choices: Choices, source: str, otherwise: s
         raise NothingError(f"{source}: {otherwise or 'it contains no answers; export the annotations, too'}")
     if choices.question is not None:
         if choices.question not in questions:
-            raise DataError(
+            raise NothingError(
                 f"{source}: no question {choices.question!r}{suggestion(choices.question, questions)}; its questions are "
                 f"{listed(questions, 12)}"
             )

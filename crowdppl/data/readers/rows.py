@@ -26,10 +26,11 @@ class Rows:
     Args:
         source: name of the file in messages.
         choices: choices of the user.
+        question: the question that is read, by its name in the file.
     """
 
-    def __init__(self, source: str, choices: Choices):
-        self.source, self.choices = source, choices
+    def __init__(self, source: str, choices: Choices, question: str | None = None):
+        self.source, self.choices, self.question = source, choices, question
         self.rows: list[tuple[Any, Any, Any, Any, Any]] = []
         self.places: list[tuple[str, int]] = []
         self.known_labels: list[tuple[Any, Any, str]] = []
@@ -181,7 +182,16 @@ class Rows:
         if known:
             heading.append(f"{self.source}: {len(known):,} known truths")
         present = tuple(name for name in inputs if name in frame and not frame[name].isna().all())
-        return Records(frame, kind, known, heading + notes, self.choices.several, present, item_name)
+        return Records(
+            frame,
+            kind,
+            known,
+            heading + notes,
+            self.choices.several,
+            present,
+            item_name,
+            question=self.question,
+        )
 
     def _labels(self, labels: list[Any]) -> tuple[list[Any], list[tuple[Any, Any]], list[str]]:
         """Return the label of each annotation, the items and labels of known truths, and notes; ``None`` for no label.

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -30,7 +31,14 @@ from crowdppl.data.readers.opening import (
     within_memory,
 )
 from crowdppl.data.readers.streams import existing, streamed
-from crowdppl.data.readers.tables import columns_of_parquet, is_parquet, read_csv, read_parquet
+from crowdppl.data.readers.tables import (
+    columns_of_parquet,
+    first_of_parquet,
+    is_parquet,
+    read_csv,
+    read_parquet,
+    records_of_parquet,
+)
 from crowdppl.data.readers.workbooks import is_workbook, to_csv
 from crowdppl.errors import FileError, listed
 
@@ -68,6 +76,7 @@ class SourceFile:
         self.path, self.limit, self.within = existing(path), limit, within
         self.name, self.stem = self.path.name, stem(self.path.name)
         self.repeated_keys: list[str] = []
+        self.wrapper: dict[str, Any] | None = None
         if is_workbook(self.path):
             folder = Path(tempfile.mkdtemp(prefix="crowdppl-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -186,9 +195,33 @@ class SourceFile:
                 f"{self.name}: {where} a key twice ({names}), of which only the last value is read, so that annotations may be "
                 f"lost; export it again, with a list of values"
             )
-        single = self.document[0] if isinstance(self.document, list) and len(self.document) == 1 else self.document
+        single = self._single if self.wrapper is None else self.wrapper
         left = further_pages(single) if isinstance(single, dict) else None
         return notes if left is None else [*notes, f"{self.name}: {left}; export all of them"]
+
+    @property
+    def _single(self) -> Any:
+        """The document, or the only one of a file of lines."""
+        return self.document[0] if isinstance(self.document, list) and len(self.document) == 1 else self.document
+
+    def unwrap(self, recognised: Callable[[dict[str, Any]], bool]) -> None:
+        """Take the records in place of an object in which they are a list, such as the answer of an interface."""
+        single = self._single
+        if not isinstance(single, dict) or recognised(single):
+            return
+        for value in single.values():
+            if isinstance(value, list) and value and isinstance(value[0], dict) and recognised(value[0]):
+                self.wrapper = single
+                self.document = value
+                return
+
+    def take_records(self, recognised: Callable[[dict[str, Any]], bool]) -> None:
+        """Take the rows of a Parquet file with lists or objects in its columns as records, if they are of a tool."""
+        if not self.parquet:
+            return
+        first = first_of_parquet(self.path)
+        if first is not None and recognised(first):
+            self.document, self.kind, self.parquet = records_of_parquet(self.path), "json", False
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:

@@ -60,10 +60,11 @@ class SpanRows:
 
     Args:
         source: name of the file in messages.
+        question: the question that the spans answer, by its name in the file.
     """
 
-    def __init__(self, source: str):
-        self.source = source
+    def __init__(self, source: str, question: str | None = None):
+        self.source, self.question = source, question
         self.texts: dict[Any, str] = {}
         self.given: list[tuple[Any, Any, list[Span]]] = []
         self.dropped: dict[str, int] = {}
@@ -137,4 +138,4 @@ class SpanRows:
             notes.append(
                 f"{self.source}: {overlapping:,} spans left out that overlap another one of the same annotator, or have no token"
             )
-        return Records(frame, "spans", notes=notes, places=("sequence", "position"))
+        return Records(frame, "spans", notes=notes, places=("sequence", "position"), question=self.question)

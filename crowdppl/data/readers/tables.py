@@ -176,6 +176,34 @@ def columns_of_parquet(path: Path) -> list[str]:
         raise unreadable_parquet(path, error) from None
 
 
+def first_of_parquet(path: Path) -> dict[str, Any] | None:
+    """Return the first row of a Parquet file with lists or objects in its columns as a record; ``None`` for other files.
+
+    Raises:
+        FileError: if it is not Parquet.
+    """
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            if not any(map(pyarrow.types.is_nested, file.schema_arrow.types)):
+                return None
+            batch = next(file.iter_batches(batch_size=1), None)
+            return None if batch is None or not len(batch) else dict(batch.slice(0, 1).to_pylist()[0])
+    except READ_ERRORS as error:
+        raise unreadable_parquet(path, error) from None
+
+
+def records_of_parquet(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a Parquet file as records.
+
+    Raises:
+        FileError: if it is not Parquet.
+    """
+    try:
+        return list(pyarrow.parquet.read_table(path).to_pylist())
+    except READ_ERRORS as error:
+        raise unreadable_parquet(path, error) from None
+
+
 def unreadable_parquet(path: Path, error: BaseException) -> FileError:
     """Return the error for a file that is damaged or not Parquet."""
     return FileError(f"{path.name} cannot be read as Parquet: {one_line(error)}; write it again")

@@ -56,6 +56,12 @@ def prodigy(file: SourceFile, choices: Choices) -> Records:
             labels = answer if options is None else options
             rows.add(key, worker, labels, record.get("_timestamp"), where=where, record=n)
             hashes.add(name)
+            reviewed = record.get("versions") if view == "review" else None
+            if isinstance(reviewed, list):
+                rows.note(
+                    "{} records are of a review and hold one decision; the answers that were reviewed are not read: export the "
+                    "data sets of the annotators"
+                )
     inputs = ["text", "image", "audio", "video", "html"] if hashes == {"_input_hash"} else []
     return rows.finish("Prodigy", flat(file.records, ("meta",)), inputs, "_input_hash")
 
@@ -174,7 +180,7 @@ def sagemaker(file: SourceFile, choices: Choices) -> Records:
     else:
         names = ("datasetObjectId", "source-ref", "itemId", "humanLoopName")
         tasks = items_of(file.records, names, file.name, first=0)  # Ground Truth numbers objects from 0
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, answer, content in contents:
         submitted, seconds = answer.get("submissionTime"), answer.get("timeSpentInSeconds")
         label = content.get(question)

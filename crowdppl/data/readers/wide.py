@@ -12,6 +12,7 @@ import pandas as pd
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
+from crowdppl.data.readers.wide_doubts import notes_on_workers, refuse_title, without_blank_rows
 from crowdppl.data.readers.worker_columns import (
     ITEM_NAMES,
     Cells,
@@ -38,7 +39,8 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     Columns that are no workers are left out of the annotations and kept in the frame, so that they can be named as known truths
     or texts. -1 is a label where cells are blank, where it is declared, or where the labels say so, see :func:`_minus_one`.
     """
-    table = file.table
+    refuse_title(file.table, file.name)
+    table, blank = without_blank_rows(file.table, file.name)
     parts = layout(table, file.name, choices.workers)
     if not parts.workers and (left := [str(table.columns[n]).strip() for n in sorted((*parts.answers, *parts.others))]):
         raise DataError(
@@ -59,7 +61,9 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     )
     _keep_others(records, table, parts, file.name)
     doubts += _doubts(records, first, workers, choices, file.name)
-    records.notes += [*totals, *doubts, *_first_row(table, parts, file.name)]
+    if choices.workers is None:
+        doubts += notes_on_workers(table, first, parts.workers, file.name)
+    records.notes += [*blank, *totals, *doubts, *_first_row(table, parts, file.name)]
     return records
 
 
@@ -202,7 +206,14 @@ def _melted(
         )
     if tasks.duplicated().any():
         twice = tasks[tasks.duplicated()].tolist()
-        raise DataError(f"{source}: item {listed(twice, 3)} repeated; keep one row per item")
+        shown = {label for column in columns for label in column.labels}
+        advice = "keep one row per item, or join the columns that identify an item together to one"
+        if shown.issuperset(labels_of(tasks).labels):
+            advice += (
+                f"; if {str(tasks.name)!r}, the first column, is that of a worker, add a column with the number of each row "
+                f"before it"
+            )
+        raise DataError(f"{source}: item {listed(twice, 3)} repeated; {advice}")
     columns, sentence = _minus_one(columns, choices, source)
     codes = np.stack([column.codes for column in columns], axis=1)
     item, worker = (codes >= 0).nonzero()
@@ -226,7 +237,7 @@ def _melted(
         f"{source}: read as {kind}, {len(frame):,} annotations of {len(tasks):,} items by {len(workers):,} workers, "
         f"{int((codes < 0).sum()):,} cells empty"
     ]
-    return Records(frame, kind, {}, notes + ([sentence] if sentence else []))
+    return Records(frame, kind, {}, notes + ([sentence] if sentence else []), choices.several)
 
 
 def _minus_one(columns: list[Cells], choices: Choices, source: str) -> tuple[list[Cells], str | None]:

@@ -24,7 +24,10 @@ _NO_LABEL = ("NA", "None", "?")
 # Names of columns with labels that no worker gave, and with what is known of an item.
 _LABELS = re.compile(
     r"(gold|true|truth|ground_?truth|reference|final|majority|consensus|aggregated?|adjudicated|hard|correct|expert"
-    r"|resolved|agreed|harmoni[sz]ed|curated|consolidated|mode|median|adjudication|resolution)"
+    r"|resolved|agreed|harmoni[sz]ed|curated|consolidated|mode|median|adjudication|resolution|gt|answer_?key|goldstandard"
+    # In other languages.
+    r"|konsens(us)?|endg(ü|ue)ltig|endergebnis|mehrheit(sentscheid)?|wahrheit|l(ö|oe)sung|muster(lösung|loesung)|korrekt|richtig"
+    r"|v[ée]rit[ée]|majorit[ée]|d[ée]finitif|consenso|mayor[íi]a|verdad|maggioranza|verit[àa]|definitiv[oa]?|finale?)"
     r"(_?(vote|label|class|answer|annotation|value|standard|decision|code|score|rating))?s?|label|mv|y|y_true|target"
 )
 _ABOUT_ITEMS = re.compile(
@@ -34,6 +37,7 @@ _ABOUT_ITEMS = re.compile(
     r"|uuid|guid|index|row|unnamed: ?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
     r"|batch(_?(id|number|no))?|round|iteration|page|line|position|order|priority|mean|average|avg|std|sd|variance|sum|total|count"
     r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?agree(s|d|ment)?|kappa|status|discussion"
+    r"|difficulty|complexity|schwierigkeit|redcap_\w+|\w+_complete|submitdate|lastpage|startlanguage"
 )
 # Names of counts, shares and remarks, which may be those of people ("Count Basie"): the values decide.
 _PERHAPS = re.compile(r"(num|pct|percent|prob|share|count)_[^\W\d]\w*|(notes?|comments?|remarks?)_\w+|%_?\w+|\w+_?%")
@@ -42,7 +46,7 @@ _OF_PEOPLE = re.compile(r"\. |[-@]")
 # Names of columns with answers of a model, or with what is known of an item, which are workers, too, in other tables.
 _UNSURE = re.compile(
     r"(model|machine|auto(matic)?|ai|llm|gpt|bert|classifier|predicted|prediction|pred|baseline)([_\d]\w*)?|y_pred"
-    r"|\w+_(pred|prediction)"
+    r"|\w+_(pred|prediction)|category|topic|domain|genre|year|age|gender|sex|country|region|condition"
 )
 # Names of people among them, and what is known of an item as programs and people write it ("is_test", "Is spam").
 _PEOPLE = re.compile(r"(Ai|Bert)\b|.*@")
@@ -58,12 +62,22 @@ _ITEM = re.compile(
     r"((q|question|item|task|image|img|picture|photo|video|clip|audio|text|doc|document|sentence|tweet|post|comment|statement"
     r"|stimulus|trial|example|unit|case|sample)s?_?(id|no|nr|number)?_?)?\d[\d_]*[a-z]?|\w+_(jpe?g|png|gif|txt|wav|mp[34]|pdf)"
 )
+# The same with a word.
+_NAMED_ITEM = re.compile(
+    r"(q|question|item|task|image|img|picture|photo|video|clip|audio|doc|document|sentence|tweet|post|statement|stimulus|trial)"
+    r"(_?(id|no|nr|number))?_?\d[\d_]*[a-z]?|\w+_(jpe?g|png|gif|txt|wav|mp[34]|pdf)|.+_sq\d+"
+)
+# Values that are dates.
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2} \d+:).*", re.DOTALL)
 # A table with more than so many columns, and so many times as many as rows, has items in its columns.
 _MANY_COLUMNS, _TIMES_ROWS = 20, 3
 # Names of rows below the items of a spreadsheet.
 _TOTALS = re.compile(
     r"(grand )?totals?:?|sum(me)?:?|subtotal:?|averages?:?|avg\.?:?|means?:?|medians?:?|std\.?( ?dev\.?)?:?|counts?:?"
-    r"|% ?agreement:?|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?|kappa:?|fleiss'? kappa:?",
+    r"|(%|percent|percentage|observed|raw)? ?agreement( ?\(?%\)?)?:?|gesamt(summe)?:?|insgesamt:?|mittelwert:?|moyenne:?|media:?"
+    r"|((cohen|fleiss|krippendorff|gwet|scott)('?s|s?')? (kappa|alpha|pi|ac[12]|κ|α)|kappa)( ?\([^()]*\))?:?|icc:?|iaa:?"
+    r"|n ?[=:] ?\d*"
+    r"|übereinstimmung:?|anzahl:?",
     re.IGNORECASE,
 )
 # What a worker enters beside a label, before or behind the name or the number of the worker; and a label.
@@ -114,7 +128,11 @@ def labels_of(column: pd.Series[Any]) -> Cells:
 
     Whole numbers are written without decimals, as in columns with blanks they have some.
     """
-    codes, values = pd.factorize(column.astype(object))
+    column = column.astype(object)
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError:  # lists and objects are compared by their text
+        codes, values = pd.factorize(column.map(str, na_action="ignore"))
     texts = [re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip()) for value in values.tolist()]
     labels = list(dict.fromkeys(text for text in texts if text not in BLANK))
     position = {label: n for n, label in enumerate(labels)}
@@ -162,6 +180,10 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
     if len(workers) < 2:  # a worker may have such a name where there are few columns
         workers += [n for n in answers if _plain(names[n]) == "expert"]
         answers = [n for n in answers if n not in workers]
+    dated = [n for n in workers if n in cells and cells[n].labels and all(map(_DATE.fullmatch, cells[n].labels))]
+    if len(dated) < len(workers):  # when something was done
+        others += dated
+        workers = [n for n in workers if n not in dated]
     apart = _apart({n: cells[n] if n in cells else labels_of(table.iloc[:, n]) for n in workers})
     return Layout(item, sorted(n for n in workers if n not in apart), answers, sorted([*others, *apart]))
 
@@ -200,9 +222,19 @@ def renamed_copies(names: Sequence[str]) -> list[str]:
     return [name for name in names if (m := re.fullmatch(r"(.+)\.[1-9]", name)) and m[1] in names]
 
 
+def names_an_item(name: str) -> bool:
+    """Return whether the name of a column is that of an item, by a word and a number."""
+    return _NAMED_ITEM.fullmatch(_words(name)) is not None
+
+
+def names_a_worker(name: str) -> bool:
+    """Return whether the name of a column says that it names workers."""
+    return _WORKERS.fullmatch(_words(name)) is not None
+
+
 def names_workers(name: str, others: Sequence[str]) -> bool:
     """Return whether the first column of a table names workers, by its name, and no other column does."""
-    return _WORKERS.fullmatch(_words(name)) is not None and not any(map(_OF_WORKER.search, map(_words, others)))
+    return names_a_worker(name) and not any(map(_OF_WORKER.search, map(_words, others)))
 
 
 def look_like_items(names: Sequence[str], rows: int) -> bool:

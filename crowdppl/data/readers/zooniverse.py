@@ -46,7 +46,7 @@ def zooniverse(file: SourceFile, choices: Choices) -> Records:
     question = choose(list(questions), choices, file.name, otherwise)
     metadata = [_object(row.get("metadata")) for row in records]
     seconds = durations(metadata, "started_at", "finished_at")
-    rows = Rows(file.name, choices)
+    rows = Rows(file.name, choices, question)
     for n, (row, name, given) in enumerate(zip(records, names, answers, strict=True)):
         where, task = f"row {n + 1}", question.removeprefix(name)
         if (name + task) != question or task not in given:

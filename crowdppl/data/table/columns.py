@@ -71,6 +71,8 @@ def column_of(
     columns = [str(c) for c in frame.columns]
     candidates = (str(name),) if name is not None else defaults
     match = next((candidate for candidate in candidates if candidate in columns), None)
+    if match is None and name is None:
+        match = usual_column(columns, defaults)
     if match is None:
         missing = f"{' or '.join(map(repr, candidates))}{suggestion(candidates[0], columns)}"
         if name is not None and argument is not None:
@@ -83,9 +85,16 @@ def column_of(
     return frame.columns[columns.index(match)]
 
 
+def usual_column(columns: Sequence[str], usual: Sequence[str]) -> str | None:
+    """Return the column with a usual name, which may differ in capitals and in white space around it where only one does."""
+    exact = next((name for name in usual if name in columns), None)
+    alike = [name for name in columns if name.strip("\ufeff\u200b\u00a0 \t\r\n").lower() in usual]
+    return exact if exact is not None or len(alike) != 1 else alike[0]
+
+
 def item_column(name: Any) -> str:
     """Return the name of the item column in tables of results, given its name in the input."""
-    return "item" if str(name) == "item" else "task"
+    return "item" if str(name).strip().lower() == "item" else "task"
 
 
 def three_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> list[Any]:
@@ -120,7 +129,7 @@ def _require_usual_columns(frame: pd.DataFrame, given: Sequence[Any], source: st
     lacking = {
         role: usual
         for role, name, usual in zip(ROLES, given, (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS), strict=True)
-        if name is None and not set(usual) & set(names)
+        if name is None and usual_column(names, usual) is None
     }
     if not lacking:
         return

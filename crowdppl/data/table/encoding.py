@@ -15,6 +15,7 @@ from crowdppl.data.covariates import Covariates, design, with_experience
 from crowdppl.data.table import criteria as of_criteria
 from crowdppl.data.table import label_forms, label_names
 from crowdppl.data.table.columns import ROLES
+from crowdppl.data.table.durations import durations
 from crowdppl.data.table.identifier_checks import (
     equal_numbers,
     fractions,
@@ -31,8 +32,8 @@ from crowdppl.data.table.rows_in_doubt import notes_on_rows
 from crowdppl.data.table.several import as_text, one_each
 from crowdppl.data.table.spellings import folded
 from crowdppl.data.table.structured import Several
-from crowdppl.data.table.timestamps import Dates, durations, times
-from crowdppl.data.table.truths import KnownTruths, TruthColumn, known_truths, truth_codes
+from crowdppl.data.table.timestamps import Dates, times
+from crowdppl.data.table.truths import KnownTruths, TruthColumn, known_truths, known_without_codes, truth_codes
 from crowdppl.errors import DataError, listed, warn
 
 Array = npt.NDArray[Any]
@@ -91,12 +92,20 @@ def encode_columns(
     written = columns[2].names
     columns, source_rows = one_each(columns, several, where, notes)
     for column, role, column_name in zip(columns[:2], ROLES[:2], where[:2], strict=True):
-        if column.missing.any():
-            rows = np.flatnonzero(column.missing)
+        # Rows without a label are left out below, blank ones among them.
+        lacking = column.missing & ~columns[2].missing
+        if lacking.any():
+            rows = np.flatnonzero(lacking)
+            # As of merged cells, whose value stands in their first row.
+            below = len(rows) > 1 and rows[0] > 0 and 4 * len(rows) >= len(columns[2].codes)
+            merged = "; if cells were merged, repeat their value in each row" if below else ""
             raise DataError(
-                f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows"
+                f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows{merged}"
             )
-    if labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written:
+    of_categories = (
+        labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written
+    )
+    if of_categories:
         labels_declared = label_column.cat.categories
     known = known_truths(truth, several)
     naming = label_names.named(columns, known.label, labels_declared, choices, where[2])
@@ -104,6 +113,10 @@ def encode_columns(
     for sentence in naming.notes:
         _note(notes, sentence)
     columns[2], known = naming.apply(columns[2]), known._replace(label=naming.apply(known.label)).without_blanks()
+    if labels_declared is None:
+        known, sentences = known_without_codes(known, columns[2].names)
+        for sentence in sentences:
+            _note(notes, sentence)
     columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
     if source_rows is not None:
         labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
@@ -128,8 +141,10 @@ def encode_columns(
             f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
             f"With one class every label is correct by construction, and accuracy cannot be estimated",
         )
-    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart.
-    for identifiers, role in ((items, "task"), (workers, "worker"), *([] if choices.fold else [(labels, "label")])):
+    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart, or they are categories of a
+    # column: programs make these of whatever a column holds.
+    compared = [(labels, "label")] if of_categories or not choices.fold else []
+    for identifiers, role in ((items, "task"), (workers, "worker"), *compared):
         check_names(identifiers, role, source, notes)
     _check_padding(labels, source, notes)
     if not explicit:
@@ -148,7 +163,8 @@ def encode_columns(
     if criteria is not None:
         criterion, criteria_names = of_criteria.encoded(criteria, labelled_rows, source)
         graded_by = worker * len(criteria_names) + criterion
-    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes)
+    timed, timed_notes = _timed(timings or {}, labelled_rows, dates, source)
+    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes, timed.get("timestamp"))
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known_codes, truth_notes = truth_codes(known, items, labels, source)
@@ -166,20 +182,30 @@ def encode_columns(
     }
     if criteria is not None:
         result |= {"criterion": torch.from_numpy(criterion[order]), "criteria": criteria_names}
-    for field, timing in (timings or {}).items():
-        place = f"{source}, column {str(timing.name)!r}"
-        if field == "timestamp":
-            values, added = times(timing, place, dates=dates)
-            result["notes"] = (*result["notes"], *added)
-        else:
-            values = durations(timing, place)
-        result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])
+    result["notes"] = (*result["notes"], *timed_notes)
+    result |= {field: torch.from_numpy(values[order]) for field, values in timed.items()}
     if covariates is not None:
         own = covariates.table.iloc[order if labelled_rows is None else labelled_rows[order]].reset_index(drop=True)
         time = result["timestamp"].numpy() if "timestamp" in result else None
         table = with_experience(own, result["worker"].numpy(), time, workers, covariates.earlier, covariates.time)
         result["covariates"] = design(covariates.formula, table, source, covariates.earlier)
     return result
+
+
+def _timed(
+    timings: Mapping[str, pd.Series[Any]], rows: Array | None, dates: Dates | None, source: str
+) -> tuple[dict[str, Array], list[str]]:
+    """Return times and durations of the annotations by field, ``(A,)`` each, and notes; ``rows`` as in :func:`repeated`."""
+    timed, notes = {}, []
+    for field, timing in timings.items():
+        place = f"{source}, column {str(timing.name)!r}"
+        if field == "timestamp":
+            values, added = times(timing, place, dates=dates)
+        else:
+            values, added = durations(timing, place)
+        notes += added
+        timed[field] = values if rows is None else values[rows]
+    return timed, notes
 
 
 def _all_declared(names: Array, declared: Any) -> bool:
@@ -300,6 +326,14 @@ def _all_classes(labels: Array, known: KnownTruths, where: str) -> Array:
     return np.unique(names)
 
 
+def _in_time(pair: pd.Series[Any], time: Array | None) -> Array:
+    """Return the order of rows by time, ``(n,)``; rows of a pair with an unknown time, and of equal times, keep their order."""
+    if time is None:
+        return np.arange(len(pair))
+    unknown = pair.isin(pair[np.isnan(time)]).to_numpy()
+    return np.argsort(np.where(unknown, 0.0, time), kind="stable")
+
+
 def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
     """Return the stable order ``(A,)`` that sorts annotations by item; a slice of everything if they are sorted."""
     if bool((item[1:] >= item[:-1]).all()):
@@ -311,7 +345,14 @@ def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
 
 
 def repeated(
-    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array | None, source: str, notes: list[str]
+    item: Array,
+    worker: Array,
+    label: Array,
+    repeats: Repeats,
+    rows: Array | None,
+    source: str,
+    notes: list[str],
+    time: Array | None = None,
 ) -> Array | None:
     """Return which annotations ``(A,)`` to keep under the policy for repeated ones; ``None`` for all.
 
@@ -323,6 +364,8 @@ def repeated(
         rows: rows of the annotations in the table, for messages; ``None`` if they are the whole table.
         source: name of the table in messages.
         notes: sentences on what was found, added to.
+        time: of each, ``(A,)``, NaN if unknown: the last of a pair is the latest where the times of all its annotations are
+            known, and otherwise the one that stands last.
 
     Raises:
         DataError: for repeated annotations that are to be refused.
@@ -349,8 +392,12 @@ def repeated(
             f"repeats='keep' (all annotations count) or repeats='last'"
         )
     if repeats == "last":
-        dropped = at[pair.duplicated(keep="last").to_numpy()]
-        notes.append(f"{source}: kept the last of repeated annotations, {len(dropped):,} earlier ones dropped")
+        by_time = _in_time(pair, None if time is None else time[at])
+        dropped = at[by_time][pair.iloc[by_time].duplicated(keep="last").to_numpy()]
+        notes.append(
+            f"{source}: kept the last of repeated annotations, {len(dropped):,} earlier ones dropped (by the order of the rows"
+            f"{'' if time is None else ', and by their times where these are known'})"
+        )
         keep = np.ones(len(key), dtype=bool)
         keep[dropped] = False
         return keep

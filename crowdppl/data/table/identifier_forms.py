@@ -197,7 +197,7 @@ def _form(name: str, role: str) -> str:
     # Fast path: most names are plain.
     if (name.isalnum() and name.isascii()) or _NUMBER.fullmatch(name):
         return name.lower()
-    text = _decoded(name)
+    text = decoded(name)
     text = unquote(text) if "%" in text else text
     text = html.unescape(text) if "&" in text else text
     quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
@@ -221,7 +221,7 @@ def _words(text: str, between: str) -> str:
     return _BETWEEN.sub(between, text.casefold().strip()).strip(between)
 
 
-def _decoded(name: str) -> str:
+def decoded(name: str) -> str:
     """Return a name of which UTF-8 was read as Latin-1 or as Windows-1252 as it was."""
     if name.isascii():
         return name

@@ -72,6 +72,18 @@ def numbers_note(
     return note is not None, note
 
 
+def of_numbers(labels: pd.Series[Any], options: Mapping[str, Any]) -> bool:
+    """Return whether a column of labels is read as numbers with these options of :meth:`Annotations.from_frame`."""
+    if options.get("kind") is not None or options.get("scale") is not None:
+        return options.get("kind") in (None, "numeric")
+    if any(options.get(name) is not None for name in ("labels", "order", "map", "other_labels")):
+        return False
+    try:
+        return looks_numeric(labels, "") is not None
+    except DataError:
+        return False  # it is raised where the labels are read
+
+
 def halves_as_text(frame: pd.DataFrame, columns: Iterable[str], kind: Kind | None) -> pd.DataFrame:
     """Return a table whose grades are text where they are numbers that are not whole, such as 3.5: labels are names."""
     if kind != "ordinal":

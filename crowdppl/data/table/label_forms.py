@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.data.table.identifier_forms import SHEET_DATE
+from crowdppl.data.table.identifier_forms import SHEET_DATE, decoded
 from crowdppl.data.table.spellings import folded
 from crowdppl.errors import listed
 
@@ -42,6 +43,17 @@ _PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s
 # A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
 _NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
+# What may stand between the letters of a name.
+_GAPS = re.compile(r"(?<=\w)[\s_.-]+(?=\w)|_+")
+# Letters from which names that differ in it are compared; a number before a name is one, too.
+_LETTERS, _NUMBER_AND_NAME = 4, re.compile(r"\d+[^\W\d_]{2,}")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa"})
+# A number or a letter, a sign, and a name.
+_CODE_AND_NAME = re.compile(r"(?P<code>\d{1,3}|[A-Za-z])(?:[=:.)]\s*|\s+-\s+|\s\()(?P<name>[^\W\d][^()]*\w)\)?")
+_DIGITS = {
+    str(n): word
+    for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+}
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
 # Workers whose labels are not those of others gave at least so many different ones, and each so many times on the mean.
@@ -87,7 +99,7 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
         groups[_bare(match["stem"] if match else name) or name].append(name)
     ordered = [sorted(group, key=lambda name: (len(name), name)) for group in groups.values()]
     marked = [(other, group[0]) for group in ordered for other in group[1:]]
-    return marked or _truth_values(names) or _all_in_pairs(names)
+    return marked or _truth_values(names) or _all_in_pairs(names) or [*_same_letters(names), *_with_codes(names)]
 
 
 def _bare(name: str) -> str:
@@ -113,6 +125,44 @@ def _truth_values(names: Sequence[str]) -> list[tuple[str, str]]:
     if max(map(len, names)) == 1 and not numbers <= set(names):
         return []  # so are single letters
     return [(side[1], side[0]) for side in sides if len(side) > 1]
+
+
+def _same_letters(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs that differ in spaces and signs between letters, or in accents: ``hate-speech``, ``schoen``."""
+    pairs: dict[str, str] = {}
+    for of_accents in (_without_accents, _written_out):
+        groups: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            groups[_GAPS.sub("", of_accents(folded(decoded(name))))].append(name)
+        for key, group in groups.items():
+            if len(re.findall(r"[^\W\d_]", key)) >= _LETTERS or _NUMBER_AND_NAME.fullmatch(key):
+                first, *others = sorted(group, key=lambda name: (len(name), name))
+                pairs |= {other: pairs.get(other, first) for other in others}
+    return list(pairs.items())
+
+
+def _without_accents(text: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+
+
+def _written_out(text: str) -> str:
+    """Return a text with umlauts in two letters, as keyboards without them write it."""
+    return _without_accents(text.translate(_UMLAUTS))
+
+
+def _with_codes(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of a label and the only one with a code: ``5``, ``5 (good)``; ``cat``, ``A) cat``; ``1``, ``one``."""
+    coded = [(name, match) for name in names if (match := _CODE_AND_NAME.fullmatch(name.strip()))]
+    pairs = []
+    for short in names:
+        key = folded(short)
+        matching = [
+            name for name, match in coded if key in (folded(match["code"]), folded(match["name"])) and name != short
+        ]
+        if len(matching) == 1 and (len(key) > 1 or key.isdecimal()):
+            pairs.append((matching[0], short))
+    words = {folded(name): name for name in names}
+    return pairs + [(words[word], words[digit]) for digit, word in _DIGITS.items() if digit in words and word in words]
 
 
 def _all_in_pairs(names: Sequence[str]) -> list[tuple[str, str]]:

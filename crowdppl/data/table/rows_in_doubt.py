@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,10 @@ _REFUSED = frozenset(
         "removed",
     )
 )
+_TRUE = re.compile(
+    r"(gold|true|truth|ground_?truth|correct|reference|expert|adjudicated)(_?(label|class|answer|standard|value))?"
+)
+_INPUT = re.compile(r"text|sentence|tweet|content|document|passage|image|image_?url|url|file_?name|question_?text|post")
 _YES = frozenset(("true", "1", "yes", "y", "t", "x"))
 _COUNT = re.compile(
     r"n|count|counts|freq|frequency|weight|weights|votes|n_?(votes|times|labels|annotations)|num_?(votes|times)"
@@ -88,23 +92,31 @@ def _among_numbers(columns: Sequence[Array], names: Sequence[Array], row: int) -
     return False
 
 
-def notes_on_columns(frame: pd.DataFrame, used: Sequence[Any], source: str) -> list[str]:
+def notes_on_columns(
+    frame: pd.DataFrame, used: Sequence[Any], source: str, named: Collection[str] = (), truth_known: bool = False
+) -> list[str]:
     """Return notes on columns that are not used and say that some rows do not count, or count several times.
 
     Args:
         frame: the table.
         used: names of the columns of item, worker and label.
         source: name of the table.
+        named: further columns that the caller named.
+        truth_known: whether the caller gave known true labels.
     """
     notes = []
     names = {str(name).strip().lower().replace(" ", "_").replace("-", "_"): name for name in frame.columns}
     for plain, name in names.items():
-        if name in used or isinstance(frame[name], pd.DataFrame):
+        if name in used or name in named or isinstance(frame[name], pd.DataFrame):
             continue
         if _STATUS.fullmatch(plain):
             notes += _of_status(frame[name], plain, source)
         elif _COUNT.fullmatch(plain):
             notes += _of_counts(frame[name], frame[used[0]], source)
+        elif _TRUE.fullmatch(plain) and not truth_known:
+            notes += _of_truth(frame, used, name, source)
+        elif _INPUT.fullmatch(plain):
+            notes += _of_inputs(frame[used[0]], frame[name], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
     if len(as_values) > 1:
         notes.append(
@@ -138,6 +150,42 @@ def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     return [
         f"{source}: {rows} {listed(refused, 3)} in the column {str(column.name)!r}, which is not used; if these annotations are "
         f"not to count, drop the rows"
+    ]
+
+
+def _of_truth(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
+    """Return a note on a column of labels by a name of true labels, one for each item."""
+    item, label = used[0], used[2]
+    try:
+        pairs = frame[[item, name]].dropna().drop_duplicates()
+    except TypeError:  # lists and objects
+        return []
+    known, given = set(_values(frame[name]).index) - {""}, set(_values(frame[label]).index)
+    if not known or not known <= given or bool(pairs[item].duplicated().any()) or len(known) < min(2, len(pairs)):
+        return []
+    return [
+        f"{source}: the column {str(name)!r} has a label for each item and is not used; if these are known true labels, "
+        f"truth={str(name)!r} uses them"
+    ]
+
+
+def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], source: str) -> list[str]:
+    """Return a note where one item stands for several inputs: two texts, each in several rows, are no remarks on one."""
+    if isinstance(item, pd.DataFrame):
+        return []
+    try:
+        rows = pd.DataFrame({"item": item.to_numpy(dtype=object), "shown": shown.to_numpy(dtype=object)}).dropna()
+        sizes = rows.groupby(["item", "shown"], sort=False).size().reset_index(name="rows")
+    except TypeError:  # lists and objects
+        return []
+    of_item = sizes.groupby("item", sort=False)["rows"].agg(["size", "min"])
+    several = of_item.index[(of_item["size"] > 1) & (of_item["min"] > 1)]
+    if not len(several):
+        return []
+    return [
+        f"{source}: {len(several):,} {'item has' if len(several) == 1 else 'items have'} different values in the column "
+        f"{str(shown.name)!r} ({listed(several.tolist(), 3)}), each in several rows; if an identifier was used for several "
+        f"items, make it unique, or name the column of items with task=..."
     ]
 
 

@@ -115,6 +115,12 @@ def renamed(column: Coded, names: list[Any]) -> Coded:
     return Coded(np.append(codes, -1).astype(np.int64)[column.codes], values)
 
 
+def _others_are_more(given: Any) -> bool:
+    """Return whether a label is a list of several, where those of other rows are of a worker each."""
+    answers = parsed(given)
+    return isinstance(answers, list) and len(answers) > 1
+
+
 def _paired(
     item: Coded, worker: Coded, label: Coded, teams: dict[int, list[Any]], where: Sequence[str]
 ) -> tuple[Coded, Coded, Coded, Array]:
@@ -128,7 +134,7 @@ def _paired(
         who, what = divmod(code, len(label.names) + 1)
         given = None if what == 0 else label.names[what - 1]
         team = teams.get(who)
-        if team is None or len(team) < 2:
+        if team is None or (len(team) < 2 and not (team and _others_are_more(given))):
             workers.append((worker.names[who] if who >= 0 else None) if team is None else team[0] if team else None)
             labels.append(given)
             continue
@@ -136,7 +142,8 @@ def _paired(
         if not isinstance(answers, list) or len(answers) != len(team):
             count = len(answers) if isinstance(answers, list) else 1
             raise DataError(
-                f"{where[1]}, {rows_text(np.flatnonzero(inverse == n))}: {len(team)} workers, {listed(team, 3)}, and {count} "
+                f"{where[1]}, {rows_text(np.flatnonzero(inverse == n))}: {len(team)} worker{'s' if len(team) > 1 else ''}, "
+                f"{listed(team, 3)}, and {count} "
                 f"labels in one row; write a row for each worker, or a label for each"
             )
         workers += team

@@ -55,6 +55,8 @@ CLEAR = (
 UNCLEAR = rf"^(?P<a>\d{{1,2}})(?P<sep>[-/.]) ?(?P<b>\d{{1,2}})[-/.] ?(?P<c>\d{{4}}|\d{{2}}){_TIME}$"
 # Which of the three numbers of an unclear date are year, month and day.
 ORDERS = {"day-first": "cba", "month-first": "cab", "year-first": "abc"}
+# A number with a decimal comma, or without decimals.
+_NUMBER = re.compile(r"[+-]?(?P<w>\d+)(?:,(?P<f>\d+))?", re.ASCII)
 _TIME_ONLY = re.compile(r"[Tt]?\d{1,2}:\d{2}")
 
 
@@ -91,7 +93,7 @@ def times(column: pd.Series[Any], where: str, *, dates: Dates | None = None) -> 
     Raises:
         DataError: if a value is neither a number nor a date, or the values cannot all be read alike.
     """
-    codes, texts = _distinct(_starts(column))
+    codes, texts = distinct_values(_starts(column))
     read = read_times(texts, dates)
     for fault in read.faults:
         chosen = np.isin(codes, fault.at)
@@ -101,35 +103,15 @@ def times(column: pd.Series[Any], where: str, *, dates: Dates | None = None) -> 
     return np.append(read.seconds, np.nan)[codes], [f"{where}: {note}" for note in read.notes]
 
 
-def durations(column: pd.Series[Any], where: str) -> Array:
-    """Return durations in seconds as floats ``(A,)``, NaN if blank; columns of durations are converted.
-
-    Raises:
-        DataError: if a value is not a number of at least 0.
-    """
-    codes, texts = _distinct(column)
-    if texts.dtype.kind == "m":
-        texts = texts.astype("timedelta64[ns]") / pd.Timedelta(seconds=1)
-    blank = _blank(texts)
-    values = pd.to_numeric(texts.where(~blank), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    invalid = (np.isnan(values) & ~blank) | np.isinf(values)
-    reason = f"{str(texts[invalid].iloc[0])!r} is not a number" if invalid.any() else "a duration below 0"
-    invalid = invalid if invalid.any() else values < 0
-    if invalid.any():
-        rows = np.flatnonzero(np.append(invalid, False)[codes])
-        raise DataError(f"{where}, {rows_text(rows)}: {reason}; correct it or leave it blank")
-    return np.append(values, np.nan)[codes]
-
-
 def since_1970(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     """Return timestamps of an export as seconds since 1970, and notes: they are optional and no reason to refuse a file.
 
     Values that cannot be read, or not all alike, are NaN, and a note says how many and why.
     """
-    codes, texts = _distinct(_starts(column))
+    codes, texts = distinct_values(_starts(column))
     read = read_times(texts, None)
     values = np.append(read.seconds, np.nan)[codes]
-    unread = int((np.isnan(values) & (codes >= 0) & ~np.append(_blank(texts), True)[codes]).sum())
+    unread = int((np.isnan(values) & (codes >= 0) & ~np.append(blank_values(texts), True)[codes]).sum())
     notes = list(read.notes)
     if unread:
         notes.append(f"{unread:,} timestamp{'s are' if unread > 1 else ' is'} left out: {read.faults[0].why}")
@@ -145,7 +127,7 @@ def _starts(column: pd.Series[Any]) -> pd.Series[Any]:
     return column
 
 
-def _distinct(column: pd.Series[Any]) -> tuple[Array, pd.Series[Any]]:
+def distinct_values(column: pd.Series[Any]) -> tuple[Array, pd.Series[Any]]:
     """Return the code of each row, -1 if missing, and the distinct values."""
     if isinstance(column.dtype, pd.ArrowDtype):
         arrow = from_arrow(column)
@@ -161,8 +143,22 @@ def _distinct(column: pd.Series[Any]) -> tuple[Array, pd.Series[Any]]:
     return codes, pd.Series(names)
 
 
-def _blank(values: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+def blank_values(values: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    """Return which distinct values are missing or blank, ``(n,)``."""
     return (values.isna() | (values.astype(str).str.strip() == "")).to_numpy(dtype=bool)
+
+
+def decimal_commas(texts: Sequence[str]) -> list[str] | None:
+    """Return numbers with a decimal comma as numbers with a point; ``None`` if not all texts are numbers, or none has a comma.
+
+    A column in which all commas are followed by three digits is none, as they may separate thousands.
+    """
+    parts = [_NUMBER.fullmatch(text.strip()) for text in texts]
+    decimals = [part["f"] for part in parts if part is not None and part["f"] is not None]
+    zero = any(part is not None and part["f"] is not None and part["w"] == "0" for part in parts)
+    if None in parts or not decimals or (all(len(digits) == 3 for digits in decimals) and not zero):
+        return None
+    return [text.strip().replace(",", ".") for text in texts]
 
 
 def _first_rows(codes: Array, at: Sequence[int]) -> Array:
@@ -207,7 +203,15 @@ def _read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
             values = values.astype(str)
     if values.dtype.kind in "bm":  # truth values and durations are no timestamps
         values = values.astype(str)
-    blank = _blank(values)
+    blank = blank_values(values)
+    given = [] if pd.api.types.is_numeric_dtype(values.dtype) else values[~blank].astype(str).tolist()
+    with_points = decimal_commas(given)
+    if with_points is not None:
+        example = next(text for text in given if "," in text)
+        numbers_again = values.astype(object)
+        numbers_again[~blank] = with_points
+        read = _read_times(numbers_again, dates)
+        return read._replace(notes=[f"numbers such as {example!r} are read with a decimal comma", *read.notes])
     parsed = pd.to_numeric(values.where(~blank), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     numbers: Array = np.where(np.isinf(parsed), np.nan, parsed)
     words = np.flatnonzero(np.isnan(numbers) & ~blank)

@@ -48,6 +48,27 @@ class KnownTruths(NamedTuple):
         return self._replace(item=self.item.take(kept), label=self.label.take(kept), rows=self.rows[kept])
 
 
+def known_without_codes(known: KnownTruths, labels: Array) -> tuple[KnownTruths, list[str]]:
+    """Return known truths without -1, as programs write it for unknown, and a note; labels that workers give stay.
+
+    Args:
+        known: the known truths.
+        labels: the labels of workers, ``(K,)``. Where one of them is a negative number, -1 is a class.
+    """
+    given = [str(name) for name in labels.tolist()]
+    at = [n for n, name in enumerate(known.label.names.tolist()) if str(name) in ("-1", "-1.0")]
+    if not at or any(name.startswith("-") for name in given):
+        return known, []
+    unknown = np.isin(known.label.codes, at)
+    items = known.item.names[np.unique(known.item.codes[unknown])].tolist()
+    label = Coded(np.where(unknown, -1, known.label.codes), known.label.names)
+    sentence = (
+        f"{known.where_label}: -1 as the known truth of {listed(items, 3)}, which no worker gives, is read as unknown; if it is "
+        f"a class, declare all classes with labels=[...]"
+    )
+    return known._replace(label=label).without_blanks(), [sentence]
+
+
 def truth_columns(
     frame: pd.DataFrame | None, columns: Sequence[Any], truth: Truth, source: str
 ) -> tuple[TruthColumn, TruthColumn] | None:

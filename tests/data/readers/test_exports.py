@@ -435,5 +435,5 @@ def test_objects_of_other_tools_are_not_called_spans(tmp_path):
     label = {"author": {"email": "a@x"}, "jsonResponse": {"JOB": {"categories": [{"name": "A"}]}}}
     path = tmp_path / "x.json"
     path.write_text(json.dumps([{"id": "a", "externalId": "1.txt", "labels": [label]}]))
-    with pytest.raises(FileError, match="JSON in an unknown format"):
+    with pytest.raises(FileError, match="is an export of Kili, which is not read: write a table"):
         crowdppl.read(path)

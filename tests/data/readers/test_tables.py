@@ -198,7 +198,12 @@ BAD = {
         DataError,
         "x.csv: no column 'worker' (did you mean 'wroker'?)",
     ),
-    "space in a name": ("task, worker,label\n1,u,a\n", "x.csv", DataError, "(did you mean ' worker'?)"),
+    "space in two names": (
+        "task, worker,worker ,label\n1,u,v,a\n",
+        "x.csv",
+        DataError,
+        "(did you mean 'worker '?)",
+    ),
     "every label blank": (HEAD + "1,u,\n2,u,\n", "x.csv", DataError, "x.csv, column 'label': every label is missing"),
 }
 

@@ -466,8 +466,8 @@ def test_a_column_that_is_not_similar_is_not_suggested():
     with pytest.raises(DataError) as raised:
         Annotations.from_frame(frame)
     assert "did you mean" not in str(raised.value)
-    with pytest.raises(DataError, match="did you mean 'Task'"):
-        Annotations.from_frame(LONG.set_axis(["Task", "worker", "label"], axis=1))
+    with pytest.raises(DataError, match="did you mean 'tasks'"):
+        Annotations.from_frame(LONG.set_axis(["tasks", "worker", "label"], axis=1))
 
 
 @pytest.mark.parametrize("names", [("1", "01"), ("1", "1.0"), ("007", "7.0")])

@@ -1,0 +1,157 @@
+"""Wide tables with a consensus, dates, sums or a legend beside the workers, and what such tables may be instead."""
+
+import pytest
+
+import crowdppl
+from crowdppl.data.readers import formats
+from crowdppl.errors import DataError
+
+
+def read(folder, text, **options):
+    path = folder / "x.csv"
+    path.write_text(text)
+    return crowdppl.read(path, "wide", **options)
+
+
+def table(head, rows=10, values=lambda n, k: "ab"[n * (k + 1) % 3 % 2]):
+    width = head.count(",")
+    return (
+        "\n".join([head, *(",".join([str(n), *(values(n, k) for k in range(width))]) for n in range(1, rows + 1))])
+        + "\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["Konsens", "Endgültig", "gt", "Musterlösung", "Vérité", "mayoría", "Majorité", "consenso", "answer_key"]
+)
+def test_a_consensus_in_other_languages_is_no_worker(tmp_path, name):
+    data = read(tmp_path, table(f"id,ann,bob,{name}"))
+    assert data.workers.tolist() == ["ann", "bob"]
+    assert any(f"truth={name!r} uses them as known truths" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("name", ["Konstantin", "Gita", "Maja", "Wahida", "Richard", "Vera", "Finn"])
+def test_names_of_people_are_workers(tmp_path, name):
+    assert read(tmp_path, table(f"id,ann,bob,{name}")).workers.tolist() == ["ann", "bob", name]
+
+
+@pytest.mark.parametrize("date", ["2024-01-{:02d} 10:00:00", "{:02d}.01.2024", "1/{}/2024 9:05"])
+def test_a_column_of_dates_is_no_worker(tmp_path, date):
+    rows = "".join(f"{n},{date.format(n)},{'ab'[n % 2]},{'ab'[n % 3 % 2]}\n" for n in range(1, 9))
+    assert read(tmp_path, f"id,seen,ann,bob\n{rows}").workers.tolist() == ["ann", "bob"]
+
+
+def test_labels_that_are_dates_are_labels(tmp_path):
+    rows = "".join(f"{n},2024-01-0{n % 2 + 1},2024-01-0{n % 3 % 2 + 1}\n" for n in range(1, 9))
+    data = read(tmp_path, f"id,ann,bob\n{rows}")
+    assert data.labels.tolist() == ["2024-01-01", "2024-01-02"]
+
+
+@pytest.mark.parametrize(
+    "line", ["Cohen's kappa,0.31,", "Krippendorff's alpha,,0.4", "Agreement (%),75,", "n = 10,,", "ICC,0.5,0.5"]
+)
+def test_coefficients_below_the_items_are_no_item(tmp_path, line):
+    data = read(tmp_path, f"{table('id,ann,bob')}Sum,5,5\n{line}\n")
+    assert (data.N, data.labels.tolist()) == (10, ["a", "b"])
+    assert any("at the end are left out" in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Alphabet,a,b", "pie,b,b", "n,a,b", "alpha,b,b", "Kappa Alpha Theta,a,a", "agreement letter,a,b", "north,a,a"],
+)
+def test_an_item_with_a_similar_name_is_kept(tmp_path, line):
+    assert read(tmp_path, f"{table('id,ann,bob')}{line}\n").N == 11
+
+
+def test_blank_rows_are_left_out_and_missing_items_are_not(tmp_path):
+    text = table("id,ann,bob")
+    data = read(tmp_path, f"{text},,\n11,a,b\n,,\n")
+    assert data.N == 11
+    assert any("2 blank rows are left out" in note for note in data.notes)
+    with pytest.raises(DataError, match="item missing"):
+        read(tmp_path, f"{text},a,b\n")
+
+
+def test_a_title_above_a_wide_table(tmp_path):
+    with pytest.raises(DataError, match="the first line has a single name, 'Results of May', for 3 columns"):
+        read(tmp_path, f"Results of May,,\n{table('id,ann,bob')}")
+    assert read(tmp_path, table(",ann,bob")).workers.tolist() == ["ann", "bob"]  # an index without a name
+
+
+def test_a_first_column_of_labels_is_asked_about(tmp_path):
+    text = "".join(f"{'ab'[n % 2]},{'ab'[n % 3 % 2]}\n" for n in range(9))
+    with pytest.raises(
+        DataError, match="if 'ann', the first column, is that of a worker, add a column with the number"
+    ):
+        read(tmp_path, f"ann,bob\n{text}")
+    with pytest.raises(
+        DataError, match=r"repeated; keep one row per item, or join the columns that identify an item together to one$"
+    ):
+        read(tmp_path, f"{table('id,ann,bob')}3,a,b\n")
+
+
+CLASSES = {"one-hot": (1, 0, 0), "votes": (3, 1, 1)}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_rows_of_one_sum_may_be_of_classes(tmp_path, kind):
+    counts = CLASSES[kind]
+    text = table("id,pos,neg,neutral", values=lambda n, k: str(counts[(n + n // 3 + k) % 3]))
+    data = read(tmp_path, text)
+    assert any(f"have the sum {sum(counts)}" in note and "from_counts" in note for note in data.notes)
+    text = text.replace("\n10,", "\n10,1,1,1\n11,")
+    assert not any("have the sum" in note for note in read(tmp_path, text).notes)
+
+
+def test_a_legend_beside_the_table_is_asked_about(tmp_path):
+    rows = [
+        f"{n},{'ab'[n % 2]},{'ab'[n % 3 % 2]},,{['a', 'b', ''][min(n - 1, 2)]},{['yes', 'no', ''][min(n - 1, 2)]}"
+        for n in range(1, 9)
+    ]
+    data = read(tmp_path, "\n".join(["id,ann,bob,,Legend,", *rows]))
+    assert any("'Legend' to the right of a blank column is read as workers" in note for note in data.notes)
+    assert not any("to the right" in note for note in read(tmp_path, table("id,ann,bob,cy,dan")).notes)
+
+
+def test_columns_that_look_like_items_are_asked_about(tmp_path):
+    data = read(tmp_path, table("record_id,img1,img2,img3"))
+    assert any("look like items; if each row is of a worker, transpose" in note for note in data.notes)
+    for head in ("id,1,2,3", "id,ann1,ann2,ann3", "image,rater_1,rater_2"):
+        assert not any("look like items" in note for note in read(tmp_path, table(head)).notes)
+
+
+def test_several_labels_are_joined_on_request(tmp_path):
+    text = table("id,ann,bob", values=lambda n, k: ["x;y", "x", "y;x"][(n + k) % 3])
+    with pytest.raises(DataError, match="the same set"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, several="join").labels.tolist() == ["x", "x;y"]
+
+
+LIME = "{},{},3,en,77,A1,A2,A{}\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "id,submitdate,lastpage,startlanguage,seed,img[SQ001],img[SQ002],img[SQ003]",
+        "Response ID,Date submitted,Last page,Start language,Seed,Photo one?,Photo two?,Photo three?",
+    ],
+)
+def test_surveys_of_limesurvey(tmp_path, head):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{head}\n" + "".join(LIME.format(n, f"2024-01-0{n} 10:00:00", n % 2 + 1) for n in range(1, 5)))
+    assert formats.sniff(path) == "forms"
+    data = crowdppl.read(path)
+    assert (data.N, data.J, data.labels.tolist()) == (3, 4, ["A1", "A2"])
+    assert data.timestamp is not None
+
+
+def test_boxes_of_a_form(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(
+        'Timestamp,Name,One,Two\n2024/01/01 10:00:00,ann,"cat, dog",dog\n2024/01/01 10:10:00,bob,"dog, cat",cat\n'
+    )
+    with pytest.raises(DataError, match="the same set"):
+        crowdppl.read(path)
+    assert crowdppl.read(path, several="join").labels.tolist() == ["cat", "cat;dog", "dog"]

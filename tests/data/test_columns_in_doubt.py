@@ -1,0 +1,104 @@
+"""Columns of a long table that are not used and say something of its items; blank rows and merged cells."""
+
+import pandas as pd
+import pytest
+
+from crowdppl import Annotations, DataError
+
+BASE = {"task": [1, 1, 2, 2, 3, 3], "worker": list("uvuvuv"), "label": list("abbbaa")}
+
+
+def notes(**columns):
+    options = columns.pop("options", {})
+    return " | ".join(Annotations.from_frame(pd.DataFrame(BASE | columns), **options).notes)
+
+
+@pytest.mark.parametrize("name", ["gold", "Ground truth", "true_label", "Reference", "expert"])
+@pytest.mark.parametrize("known", [list("aabbaa"), ["a", "a", "b", "b", None, None], list("aabbbb")])
+def test_a_column_of_true_labels_is_pointed_out(name, known):
+    assert f"the column {name!r} has a label for each item and is not used" in notes(**{name: known})
+    assert "is not used" not in notes(**{name: known}, options={"truth": name})
+    assert "is not used" not in notes(**{name: known}, options={"truth": {1: "a"}})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"reference": ["p. 1", "p. 1", "p. 2", "p. 2", "p. 3", "p. 3"]},  # no labels
+        {"gold": list("abbbaa")},  # differs within an item
+        {"correct": [True, False, True, True, True, False]},
+        {"expert": [None] * 6},
+        {"true_north": list("aabbaa")},
+    ],
+)
+def test_other_columns_are_no_true_labels(column):
+    assert "is not used" not in notes(**column)
+
+
+def test_an_identifier_of_several_texts_is_pointed_out():
+    two = {"task": [1, 1, 1, 1, 2, 2], "text": ["x", "x", "y", "y", "z", "z"], "worker": list("uvwxuv")}
+    assert "1 item has different values in the column 'text' (1), each in several rows" in notes(**two)
+    assert "different values" not in notes(**two, options={"task": "text"})
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["x", "x", "y", "y", "z", "z"],  # one text for each item
+        ["why", "how", "because", "no", "hm", "well"],  # remarks of workers
+        ["good", "fine", "good", None, "good", None],
+        [None] * 6,
+    ],
+)
+def test_texts_of_items_and_remarks_are_not(texts):
+    assert "different values" not in notes(text=texts)
+
+
+def test_rows_without_a_label_need_no_item_and_no_worker():
+    frame = pd.DataFrame(BASE)
+    blank = pd.DataFrame({"task": [None, 4.0], "worker": [None, None], "label": [None, None]})
+    with pytest.warns(UserWarning, match="dropped 2 of 8 rows without a label"):
+        data = Annotations.from_frame(
+            pd.concat([frame.iloc[:3], blank, frame.iloc[3:]], ignore_index=True).astype(object)
+        )
+    assert (data.N, data.A, data.J) == (3, 6, 2)
+
+
+@pytest.mark.parametrize("role", ["task", "worker"])
+def test_a_label_without_item_or_worker_is_refused(role):
+    frame = pd.DataFrame(BASE).astype(object)
+    frame.loc[5, role] = None
+    with pytest.raises(DataError, match=f"column '{role}', row 6: {role} missing; fill it in or drop the rows$"):
+        Annotations.from_frame(frame)
+
+
+@pytest.mark.parametrize("role", ["task", "worker"])
+def test_merged_cells_are_to_be_filled(role):
+    frame = pd.DataFrame(BASE).astype(object)
+    frame.loc[[1, 3, 5], role] = None
+    with pytest.raises(DataError, match="if cells were merged, repeat their value in each row"):
+        Annotations.from_frame(frame)
+
+
+@pytest.mark.parametrize("alike", ["a ", "A", "\u0430"])
+def test_categories_that_look_alike_have_a_warning(alike):
+    frame = pd.DataFrame(BASE | {"label": pd.Categorical(["a", "b", alike, "a", "b", "b"])})
+    with pytest.warns(UserWarning, match="label name differs from another|labels? names? .*invisible|Unicode form"):
+        assert Annotations.from_frame(frame).K == 3
+    frame = pd.DataFrame(BASE | {"label": pd.Categorical(["a", "b", "c", "a", "b", "b"])})
+    assert Annotations.from_frame(frame).notes == ()
+    declared = pd.DataFrame(BASE | {"label": ["a", "b", alike, "a", "b", "b"]})
+    assert Annotations.from_frame(declared, labels=["a", alike, "b"]).notes == ()
+
+
+@pytest.mark.parametrize("form", [int, str])
+def test_minus_one_is_no_true_label_where_no_worker_gives_it(form):
+    labels = [form(label) for label in (0, 1, 1, 1, 0, 0)]
+    frame = pd.DataFrame(BASE | {"label": labels, "gold": [form(label) for label in (0, 0, 1, 1, -1, -1)]})
+    with pytest.warns(UserWarning, match="-1 as the known truth of 3, which no worker gives, is read as unknown"):
+        data = Annotations.from_frame(frame, truth="gold")
+    assert (data.K, data.truth.tolist()) == (2, [0, 1, -1])
+    declared = Annotations.from_frame(frame, truth="gold", labels=[form(label) for label in (-1, 0, 1)])
+    assert declared.truth.tolist() == [1, 2, 0]
+    signed = frame.assign(label=[form(label) for label in (0, 1, 1, 1, 0, -1)])
+    assert Annotations.from_frame(signed, truth="gold").truth.tolist() == [1, 2, 0]
