@@ -124,3 +124,19 @@ def test_membership_is_a_product_over_annotations(scripts):
         expected[j] *= [f[n] @ groups[m][:, y] for m in range(2)]
     expected /= expected.sum(-1, keepdims=True)
     np.testing.assert_allclose(cmm_program._membership(data, net, share, groups), expected, atol=1e-5)
+
+
+def test_start_is_the_sum_of_responsibilities(scripts):
+    """The sums that start CMM are those of the responsibilities written out by item, label, group and class."""
+    import cmm_program
+
+    rng = np.random.default_rng(2)
+    votes = rng.integers(0, 4, (12, 3)).astype(float) + np.eye(3)[np.arange(12) % 3]
+    shares, group = votes / votes.sum(1, keepdims=True), rng.dirichlet(np.ones(2), (12, 3))
+    weight = rng.random(2)
+    itself = np.eye(3)[None, :, None, :]
+    mean = weight[:, None] * shares[:, None, None, :] + (1 - weight)[:, None] * itself
+    r = group[..., None] * mean * votes[:, :, None, None]
+    targets, counts = cmm_program._start(votes, shares, group, weight)
+    np.testing.assert_allclose(targets, r.sum((1, 2)))
+    np.testing.assert_allclose(counts, r.sum(0).transpose(1, 2, 0))

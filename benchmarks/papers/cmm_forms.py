@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def measure(quick: bool) -> dict[str, Any]:
             s = four_abilities(
                 y, seed=crowd, workers=T, features=x, per_item=5.0, share=SHARES, confusion=THREE_ABILITIES
             )
-            for name, values in fits(s.data, y, test, s.parameters, crowd, 1 if quick else NETWORKS).items():
+            for name, values in fits(s.data, y, test, s.parameters, crowd, range(1 if quick else NETWORKS)).items():
                 for key, each in values.items():
                     for value in each:
                         record(results[key], name, T, value)
@@ -68,7 +69,12 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def fits(
-    data: Annotations, y: np.ndarray, test: list[np.ndarray], parameters: dict[str, Any], crowd: int, networks: int
+    data: Annotations,
+    y: np.ndarray,
+    test: list[np.ndarray],
+    parameters: dict[str, Any],
+    crowd: int,
+    networks: Sequence[int],
 ) -> dict[str, Any]:
     """Return the measures of all methods on one crowd, a value for each network."""
     true, whole = parameters["confusion"][parameters["group"]], empirical(data, y)
@@ -85,7 +91,7 @@ def fits(
             values.setdefault("iterations", []).append(iterations)
 
     shares, (q, skene_each) = data.majority().numpy(), skene(data)
-    for net in range(networks):
+    for net in networks:
         seed = 1000 * crowd + net
         for name, targets in (("soft majority", shares), ("hard majority", first_class(shares))):
             mean = by_votes(data, targets)
@@ -123,7 +129,8 @@ def page(results: dict[str, Results]) -> str:
 
 All methods and measures as in the authors' program: their stored points, standardised, a perceptron of 16 units with dropout .2,
 one annotation added to every entry of a matrix (DL-EM, CMM) and to every group, a stop at a change of 3%, the best of 20 runs by
-likelihood, ties to the first class. The crowd's true matrix is that of its labels by the true classes; CMM's matrix of an
+likelihood, ties to the first class. CMM's groups start at k-means over pairs of item and label, each at a mean of the votes and
+of the label itself with a random weight. The crowd's true matrix is that of its labels by the true classes; CMM's matrix of an
 annotator is that of the groups in proportion to the probability of all of the annotator's labels. Mean and standard deviation
 over {crowds} crowds, each the mean of {NETWORKS} networks. The authors' stored figures are means over networks for one crowd at
 each T; its crowds are not stored. With the true classes the network has {truth} here, {ideal:.2f} in print.

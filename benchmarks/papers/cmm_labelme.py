@@ -21,7 +21,7 @@ from crowdppl.metrics import global_divergence, individual_divergence
 from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 from crowdppl.posterior.workers import groups
 
-SEEDS = 5
+SEEDS = 3
 MEASURES = ("train", "test", "individual_js", "global_js")
 
 

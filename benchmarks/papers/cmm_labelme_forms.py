@@ -16,7 +16,7 @@ from crowdppl import Annotations
 from crowdppl.metrics import global_divergence, individual_divergence
 from crowdppl.posterior.workers import groups
 
-SEEDS = 8
+SEEDS = 5
 PROGRAM = Choices(hidden=128, dropout=0.5, standard=False)
 COLUMNS = ("share", "similarity", "entropy")
 
@@ -104,10 +104,11 @@ def page(results: dict[str, Any]) -> str:
 
 All methods and measures as in the authors' program: features as they are, a perceptron of 128 units with dropout .5, training
 that stops where the loss changes by less than 3%, one annotation added to every cell of a matrix (DL-EM, CMM) and to every group,
-the best of 20 runs by likelihood. CMM's matrix of an annotator is that of the groups in proportion to the probability of all of
-the annotator's labels. Per cent and hundredths of a bit, mean and standard deviation over {seeds} seeds of the network; the
-authors' stored figures are means over networks as well, but for the truth, which is one run. The paper prints the individual
-setting, and of the global one DL-DS, DL-EM and G-JS. Iterations of EM until the stop have no stored figure.
+the best of 20 runs by likelihood, and CMM's start as in set-up 1. CMM's matrix of an annotator is that of the groups in
+proportion to the probability of all of the annotator's labels. Per cent and hundredths of a bit, mean and standard deviation over
+{seeds} seeds of the network; the authors' stored figures are means over networks as well, but for the truth, which is one run.
+The paper prints the individual setting, and of the global one DL-DS, DL-EM and G-JS. Iterations of EM until the stop have no
+stored figure.
 
 {"".join(parts)}Table 4, the groups in the order of their share; entropy in nats:
 

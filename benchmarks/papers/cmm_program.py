@@ -135,6 +135,7 @@ class Choices:
         dropout: of the perceptron.
         standard: whether features are standardised.
         batch: items in a batch.
+        weighted: whether each group of CMM starts at a mean of the votes and of the label itself, with a random weight.
     """
 
     pseudo: float = 1.0
@@ -145,6 +146,7 @@ class Choices:
     dropout: float = 0.2
     standard: bool = True
     batch: int = 64
+    weighted: bool = True
 
     def network(self, data: Annotations, seed: int) -> Perceptron:
         """Return a new perceptron for the data."""
@@ -241,16 +243,18 @@ def mixture(data: Annotations, seed: int, choices: Choices, groups: int = 3) -> 
     iterations = []
     for run in range(choices.runs):
         network = choices.network(data, 1000 * seed + run)
-        q, before, values = group[..., None] * shares[:, None, None, :], None, []  # (N, label, group, truth)
+        weight = np.random.default_rng([seed, run]).random(groups) if choices.weighted else np.ones(groups)
+        targets, counts = _start(votes, shares, group, weight)
+        before, values = None, []
         for _ in range(EPOCHS):
-            r = q * votes[:, :, None, None]
-            network.epoch(r.sum((1, 2)))
-            alpha = r.sum((0, 1, 3)) + choices.pseudo
+            network.epoch(targets)
+            alpha = counts.sum((1, 2)) + choices.pseudo
             alpha /= alpha.sum()
-            B = _rows(r.sum(0).transpose(1, 2, 0) + choices.pseudo)  # (group, truth, label)
-            q = network.predict()[:, None, None, :] * alpha[:, None] * B.transpose(2, 0, 1)
-            given = q.sum((2, 3))
-            q = q / given[:, :, None, None]
+            B = _rows(counts + choices.pseudo)  # (group, truth, label)
+            f, joint = network.predict(), alpha[:, None, None] * B
+            given = f @ joint.sum(0)  # (N, label)
+            ratio = votes / given
+            targets, counts = f * (ratio @ joint.sum(0).T), joint * (f.T @ ratio)
             values.append(float((votes * np.log(given + TINY)).sum()))
             if before is not None and max(_change(B, before), _change(*np.array(values[:-3:-1]))) <= choices.stop:
                 break
@@ -262,6 +266,21 @@ def mixture(data: Annotations, seed: int, choices: Choices, groups: int = 3) -> 
     _, network, alpha, B = best
     each = np.einsum("jm,mkl->jkl", _membership(data, network, alpha, B), B)
     return Fitted(network, each, np.einsum("m,mkl->kl", alpha, B), float(np.mean(iterations)), alpha, B)
+
+
+def _start(
+    votes: np.ndarray, shares: np.ndarray, group: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first targets of the network ``(N, K)`` and counts of the groups ``(M, truth, label)``.
+
+    Responsibilities (N, label, group, truth) are needed only in their sums over labels and groups, and over items. Those of a
+    label and a group are the vote shares with the group's weight, and the label itself with the rest.
+    """
+    by_votes = np.einsum("nl,nlm,nk->mkl", votes, group, shares, optimize=True)
+    itself = np.einsum("nl,nlm->ml", votes, group)[:, None, :] * np.eye(votes.shape[1])
+    counts = weight[:, None, None] * by_votes + (1 - weight)[:, None, None] * itself
+    labels = np.einsum("nl,nlm->nlm", votes, group)
+    return (labels.sum(1) @ weight)[:, None] * shares + labels @ (1 - weight), counts
 
 
 def _membership(data: Annotations, network: Perceptron, share: np.ndarray, groups: np.ndarray) -> np.ndarray:

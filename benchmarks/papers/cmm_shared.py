@@ -13,7 +13,7 @@ import xarray as xr
 from crowdppl import Posterior
 from crowdppl.data import datasets
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(1, str(Path(__file__).parents[1]))  # behind this folder, which has its own baselines
 
 from common import spread
 

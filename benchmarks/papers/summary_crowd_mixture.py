@@ -46,8 +46,8 @@ REASONS = {
     "truth": "",
 }
 CROWD = (
-    "The program's form on other crowds: the paper has one crowd at each T, which is not stored, and the accuracy differs "
-    "between crowds by the standard deviation given."
+    "The program's form on other crowds: the paper has one crowd at each T, which is not stored, and the figure differs between "
+    "crowds by the standard deviation given."
 )
 
 
@@ -58,12 +58,8 @@ def printed_accuracy(method: str, T: str) -> float:
 
 
 def of_program(what: str, paper: float, values: Sequence[float], reason: str, **more: Any) -> Row:
-    """Return a row of the program's form: a mean for each crowd, and the error of a paper's figure from one crowd."""
-    ours = 100 * of_crowds(list(values))
-    inner = np.reshape(values, (len(ours), -1))
-    within = float(np.mean(np.var(100 * inner, ddof=1, axis=1))) if inner.shape[1] > 1 else 0.0
-    between = max(0.0, float(np.var(ours, ddof=1)) - within / inner.shape[1])
-    return Row(what, paper, list(ours), reason, error=(between + within / RUNS) ** 0.5, **more)
+    """Return a row of the program's form, with a value for each crowd: the mean of its networks."""
+    return Row(what, paper, list(100 * of_crowds(list(values))), reason, **more)
 
 
 def set_up_1() -> Experiment:
