@@ -46,6 +46,7 @@ def scripts(monkeypatch):
         (93.0, 90.0, 0.0, 1, {}, "undecided"),
         (93.0, 90.0, 0.0, 1, {"exact": True}, "not reproduced"),
         (93.0, 92.0, 0.0, 1, {"exact": True}, "reproduced"),
+        (17.0, 57.0, 1.0, 5, {"lower": None}, "not reproduced"),  # a share of a group: neither is better
     ],
 )
 def test_verdict(scripts, paper, mean, spread, seeds, more, verdict):

@@ -16,7 +16,7 @@ from crowdppl import Annotations
 from crowdppl.metrics import global_divergence, individual_divergence
 from crowdppl.posterior.workers import groups
 
-SEEDS = 5
+SEEDS = 10
 PROGRAM = Choices(hidden=128, dropout=0.5, standard=False)
 COLUMNS = ("share", "similarity", "entropy")
 

@@ -38,7 +38,7 @@ for accuracies and shares, {RELATIVE:.0%} of the paper's figure for divergences 
 
 A statement that is a picture or an order in the paper is *{REPRODUCED}* where our figures agree with it. Rows with fewer than
 {FEW} seeds have an asterisk. *Stored* figures are not in print: they are in the results that the authors published with their
-program. A numbered reason follows the table where a figure differs."""
+program; a *ratio* is one of such figures. A numbered reason follows the table where a figure differs."""
 
 
 def stored(name: str, *keys: str) -> Any:
@@ -83,12 +83,12 @@ class Row:
         ours: one figure for each seed, or their mean and spread; None where it is not measured here.
         reason: of the difference; required where it is better or not reproduced, and where the paper's data are not at hand.
         at_hand: whether the experiment is on the paper's own data, or drawn as the paper says.
-        lower: whether a lower figure is better.
+        lower: whether a lower figure is better; None: neither is.
         relative: whether the tolerance is relative to the paper's figure.
         error: standard error of the paper's figure; None: our standard deviation divided by the root of ``runs``.
         runs: number of runs on the same data of which the paper's figure is the mean.
         exact: whether nothing in our figure depends on a draw.
-        printed: whether the paper prints its figure; otherwise it is one that its authors stored.
+        source: of the paper's figure: ``print``; ``stored`` by its authors and not in print; or a ``ratio`` of such figures.
     """
 
     what: str
@@ -96,12 +96,12 @@ class Row:
     ours: Sequence[float] | Stored | None
     reason: str = ""
     at_hand: bool = True
-    lower: bool = False
+    lower: bool | None = False
     relative: bool = False
     error: float | None = None
     runs: int = 1
     exact: bool = False
-    printed: bool = True
+    source: str = "print"
 
     @property
     def explained(self) -> bool:
@@ -152,12 +152,14 @@ class Row:
             return UNDECIDED
         if not self.reason:
             raise ValueError(f"{self.what}: {difference:+.1f} ± {width:.1f} from the paper's figure, without a reason")
-        return BETTER if (difference < 0) == self.lower else WORSE
+        return BETTER if self.lower is not None and (difference < 0) == self.lower else WORSE
 
     def columns(self) -> list[str]:
         """The row of the table, without its reason."""
         here = "–" if self.ours is None else f"{self.figure.mean:.2f} ± {self.figure.spread:.2f}"
-        paper = "–" if self.paper is None else f"{self.paper:g}" + ("" if self.printed else " (stored)")
+        paper = (
+            "–" if self.paper is None else f"{self.paper:g}" + ("" if self.source == "print" else f" ({self.source})")
+        )
         seeds = "–" if self.ours is None else marked(self.figure.seeds, self.exact)
         difference = self.difference
         if difference is None:

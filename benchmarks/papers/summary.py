@@ -308,7 +308,7 @@ def sorting_paper() -> list[Experiment]:
     entropy, people = counts["entropy"], sorted_by["mean_diagonal"]
     frequent = ", ".join(f"{what} {share:.1%}" for what, share in counts["confusions"].items())
     first.rows += [
-        Row("annotations per task, mean", 51.14, [counts["feedback"]], exact=True),
+        Row("annotations per task, mean", 51.14, [counts["feedback"]], lower=None, exact=True),
         Row("annotations per worker", 200.0, None, missing_ids, at_hand=False),
         Claim(
             "entropy of naive soft labels, bits: mean, share at 0, share above 1",
