@@ -38,7 +38,7 @@ for accuracies and shares, {RELATIVE:.0%} of the paper's figure for divergences 
 
 A statement that is a picture or an order in the paper is *{REPRODUCED}* where our figures agree with it. Rows with fewer than
 {FEW} seeds have an asterisk. *Stored* figures are not in print: they are in the results that the authors published with their
-program; a *ratio* is one of such figures. A numbered reason follows the table where a figure differs."""
+program; a *ratio* or a *mean* is one of the paper's figures. A numbered reason follows the table where a figure differs."""
 
 
 def stored(name: str, *keys: str) -> Any:
@@ -88,7 +88,8 @@ class Row:
         error: standard error of the paper's figure; None: our standard deviation divided by the root of ``runs``.
         runs: number of runs on the same data of which the paper's figure is the mean.
         exact: whether nothing in our figure depends on a draw.
-        source: of the paper's figure: ``print``; ``stored`` by its authors and not in print; or a ``ratio`` of such figures.
+        source: of the paper's figure: ``print``; ``stored`` by its authors and not in print; or a ``ratio`` or ``mean`` of such
+    figures.
     """
 
     what: str
