@@ -25,10 +25,10 @@ VERDICTS = (REPRODUCED, BETTER, WORSE, UNDECIDED, ABSENT)
 RULE = f"""\
 The difference of ours from the paper's figure has a standard error: of our mean, the standard deviation over seeds divided by
 the root of their number, and of the paper's figure, its printed ± divided by the root of the number of runs, or, where it prints
-none, our standard deviation as that of its one run (its one crowd, one sample); where it is a mean over runs on the same data,
-our standard deviation divided by the root of their number. The column *difference* has the difference and half the width of its
-{CONFIDENCE:.0%} interval, by Student's distribution with the number of our seeds. The tolerance is {CLOSE:g} percentage points
-for accuracies and shares, {RELATIVE:.0%} of the paper's figure for divergences and entropies.
+none, or one of runs on one sample, our standard deviation as that of its one run (its one crowd, one sample); where it is a mean
+over runs on the same data, our standard deviation divided by the root of their number. The column *difference* has the difference
+and half the width of its {CONFIDENCE:.0%} interval, by Student's distribution with the number of our seeds. The tolerance is
+{CLOSE:g} percentage points for accuracies and shares, {RELATIVE:.0%} of the paper's figure for divergences and entropies.
 
 - **{REPRODUCED}**: the difference is within the tolerance, and its interval within twice the tolerance;
 - **{BETTER}**, **{WORSE}**: the difference is above the tolerance and its interval excludes zero; ours is better (more accurate,
