@@ -93,6 +93,6 @@ paper. With the true classes: {spreads(results["truth"], [""])[0]} here, {100 * 
 **What the features change.** A network on pictures learns its features from the labels, and is {lost:.1f} points more accurate
 with the true classes. The votes lose {votes[1]:.0f} to {votes[0]:.0f} points of that in the paper and {here[1]:.0f} to
 {here[0]:.0f} here (from hard to soft majority, mean over T): a perceptron on fixed features can fit few errors of the labels. The
-order of CMM, DL-EM and the rest is the paper's at T of 100 and 500, and all methods are nearer to each other.
+order of CMM, DL-EM and the rest is the paper's but at T = 3,500, and all methods are nearer to each other.
 [The five papers](../papers.md) compares accuracies as shares of the accuracy with the true classes.
 """
