@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from sklearn.cluster import KMeans
 
 from crowdppl import Annotations
@@ -23,42 +22,82 @@ EPOCHS = 50
 class Perceptron:
     """A perceptron with one hidden layer on standardised features, trained by cross-entropy on soft labels, by Adam.
 
+    The gradients are written out in NumPy: at 16 units the overhead of a graph is most of the time.
+
     Args:
         x: features ``(N, D)``.
         K: number of classes.
-        seed: of weights and batches.
+        seed: of weights, batches and dropout.
         hidden: units of the hidden layer.
         dropout: behind it.
         standard: whether features are standardised.
+        batch: items in a batch.
     """
 
-    def __init__(self, x: np.ndarray, K: int, seed: int, hidden: int = 16, dropout: float = 0.2, standard: bool = True):
-        torch.manual_seed(seed)
+    def __init__(
+        self,
+        x: np.ndarray,
+        K: int,
+        seed: int,
+        hidden: int = 16,
+        dropout: float = 0.2,
+        standard: bool = True,
+        batch: int = 64,
+    ):
         spread = x.std(0)
         self.mean = x.mean(0) if standard else 0.0
         self.scale = np.where(spread > 0, spread, 1.0) if standard else 1.0
         self.x = self._standard(x)
-        self.network = torch.nn.Sequential(
-            torch.nn.Linear(x.shape[1], hidden), torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(hidden, K)
+        self.rng, self.dropout, self.batch = np.random.default_rng(seed), dropout, batch
+        shapes = [(x.shape[1], hidden), (hidden,), (hidden, K), (K,)]
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
+        # One vector of weights, of which the layers are views, so that a step of Adam is a few operations.
+        self.weights, self.slope = np.zeros((2, ends[-1]), dtype=np.float32)
+        self.layers, self.slopes = (
+            [vector[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
+            for vector in (self.weights, self.slope)
         )
-        for layer in (self.network[0], self.network[3]):  # Keras starts here, with a larger last layer than PyTorch
-            torch.nn.init.xavier_uniform_(layer.weight)
-            torch.nn.init.zeros_(layer.bias)
-        self.adam = torch.optim.Adam(self.network.parameters())
+        for layer in (self.layers[0], self.layers[2]):  # Keras starts here
+            bound = np.sqrt(6 / sum(layer.shape))
+            layer[:] = self.rng.uniform(-bound, bound, layer.shape)
+        self.first, self.second, self.steps = np.zeros_like(self.weights), np.zeros_like(self.weights), 0
 
-    def _standard(self, x: np.ndarray) -> torch.Tensor:
-        return torch.as_tensor((x - self.mean) / self.scale, dtype=torch.float32)
+    def _standard(self, x: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray((x - self.mean) / self.scale, dtype=np.float32)
+
+    def gradient(self, x: np.ndarray, t: np.ndarray, keep: np.ndarray | float = 1.0) -> float:
+        """Write the gradient of the mean loss of a batch into ``slope`` and return the loss; ``keep`` multiplies hidden units."""
+        W, b, V, c = self.layers
+        hidden = np.maximum(x @ W + b, 0) * keep
+        logits = hidden @ V + c
+        logits -= logits.max(-1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
+        d = (np.exp(logits) * t.sum(-1, keepdims=True) - t) / len(t)
+        np.matmul(hidden.T, d, out=self.slopes[2])
+        d.sum(0, out=self.slopes[3])
+        back = (d @ V.T) * keep * (hidden > 0)
+        np.matmul(x.T, back, out=self.slopes[0])
+        back.sum(0, out=self.slopes[1])
+        return float(-(t * logits).sum() / len(t))
+
+    def _step(self) -> None:
+        """Take a step of Adam with its usual settings."""
+        self.steps += 1
+        self.first += 0.1 * (self.slope - self.first)
+        self.second += 0.001 * (self.slope**2 - self.second)
+        size = 1e-3 * np.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
+        self.weights -= np.float32(size) * self.first / (np.sqrt(self.second) + TINY)
 
     def epoch(self, targets: np.ndarray) -> float:
-        """Pass over the items once, in batches of 64; return the mean loss."""
-        t, loss = torch.as_tensor(targets, dtype=torch.float32), 0.0
-        self.network.train()
-        for index in torch.randperm(len(self.x)).split(64):
-            self.adam.zero_grad()
-            one = -(t[index] * torch.log_softmax(self.network(self.x[index]), -1)).sum(-1).mean()
-            one.backward()
-            self.adam.step()
-            loss += one.item() * len(index) / len(self.x)
+        """Pass over the items once in batches; return the mean loss."""
+        t, loss, N = targets.astype(np.float32), 0.0, len(self.x)
+        order = self.rng.permutation(N)
+        for start in range(0, N, self.batch):
+            index = order[start : start + self.batch]
+            kept = self.rng.random((len(index), len(self.layers[1])), dtype=np.float32) >= self.dropout
+            keep = kept / np.float32(1 - self.dropout)
+            loss += self.gradient(self.x[index], t[index], keep) * len(index) / N
+            self._step()
         return loss
 
     def train(self, targets: np.ndarray, stop: float = STOP) -> Perceptron:
@@ -73,9 +112,10 @@ class Perceptron:
 
     def predict(self, x: np.ndarray | None = None) -> np.ndarray:
         """Return class probabilities ``(n, K)``, of the training items by default."""
-        self.network.eval()
-        with torch.no_grad():
-            return torch.softmax(self.network(self.x if x is None else self._standard(x)), -1).double().numpy()
+        W, b, V, c = self.layers
+        logits = (np.maximum((self.x if x is None else self._standard(x)) @ W + b, 0) @ V + c).astype(float)
+        chance = np.exp(logits - logits.max(-1, keepdims=True))
+        return chance / chance.sum(-1, keepdims=True)
 
     def accuracy(self, x: np.ndarray, truth: np.ndarray) -> float:
         """Return the accuracy on items of known class."""
@@ -94,6 +134,8 @@ class Choices:
         hidden: units of the perceptron.
         dropout: of the perceptron.
         standard: whether features are standardised.
+        batch: items in a batch.
+        weighted: whether each group of CMM starts at a mean of the votes and of the label itself, with a random weight.
     """
 
     pseudo: float = 1.0
@@ -103,11 +145,34 @@ class Choices:
     hidden: int = 16
     dropout: float = 0.2
     standard: bool = True
+    batch: int = 64
+    weighted: bool = True
 
     def network(self, data: Annotations, seed: int) -> Perceptron:
         """Return a new perceptron for the data."""
         assert data.features is not None
-        return Perceptron(data.features.numpy(), data.K, seed, self.hidden, self.dropout, self.standard)
+        return Perceptron(data.features.numpy(), data.K, seed, self.hidden, self.dropout, self.standard, self.batch)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What the program keeps of its runs: the one of the highest log-likelihood.
+
+    Attributes:
+        network: the classifier.
+        each: the annotators' matrices ``(J, K, K)``.
+        crowd: the crowd's matrix ``(K, K)``, by which G-JS is measured.
+        iterations: of a run until its stop, mean over runs.
+        share: of the groups ``(M,)``; empty where there are none.
+        groups: their matrices ``(M, K, K)``.
+    """
+
+    network: Perceptron
+    each: np.ndarray
+    crowd: np.ndarray
+    iterations: float
+    share: np.ndarray
+    groups: np.ndarray
 
 
 def first_class(shares: np.ndarray) -> np.ndarray:
@@ -136,10 +201,11 @@ def skene(data: Annotations, pseudo: float = 0.0, stop: float = STOP) -> tuple[n
     return q, B
 
 
-def em(data: Annotations, seed: int, choices: Choices) -> tuple[Perceptron, np.ndarray]:
-    """Fit DL-EM; return the classifier and the annotators' matrices ``(J, K, K)``."""
+def em(data: Annotations, seed: int, choices: Choices) -> Fitted:
+    """Fit DL-EM."""
     shares = data.majority().numpy()
     best: tuple[float, Perceptron | None, np.ndarray] = (-np.inf, None, np.eye(data.K))
+    iterations = []
     for run in range(choices.runs):
         network = choices.network(data, 1000 * seed + run)
         q, before, values = first_class(shares) if choices.hard else shares, None, []
@@ -154,41 +220,76 @@ def em(data: Annotations, seed: int, choices: Choices) -> tuple[Perceptron, np.n
             if before is not None and max(_change(B, before), _change(*np.array(values[:-3:-1]))) <= choices.stop:
                 break
             before = B
+        iterations.append(len(values))
         if max(values) > best[0]:
             best = (max(values), network, B)
     assert best[1] is not None
-    return best[1], best[2]
+    none = np.zeros((0, data.K, data.K))
+    return Fitted(best[1], best[2], best[2].mean(0), float(np.mean(iterations)), none[:, 0, 0], none)
 
 
-def mixture(data: Annotations, seed: int, choices: Choices, groups: int = 3) -> tuple[Perceptron, np.ndarray]:
-    """Fit CMM; return the classifier and the crowd's matrix ``(K, K)``. Groups start at k-means over (item, label) cells."""
+def mixture(data: Annotations, seed: int, choices: Choices, groups: int = 3) -> Fitted:
+    """Fit CMM. Groups start at k-means over pairs of item and label.
+
+    An annotator's matrix is that of the groups in proportion to the probability of all of the annotator's labels in each.
+    """
     shares, K = data.majority().numpy(), data.K
     votes = data.votes.numpy()
     cost = -shares[:, None, :] * np.log(np.where(np.eye(K) > 0, 1.0, TINY))  # (N, label, truth)
     points = cost.reshape(-1, K)
     points = (points - points.mean(0)) / points.std(0)
     group = np.eye(groups)[KMeans(groups, n_init=1, random_state=0).fit(points).labels_].reshape(-1, K, groups)
-    best: tuple[float, Perceptron | None, np.ndarray] = (-np.inf, None, np.eye(K))
+    best: tuple[float, Perceptron | None, np.ndarray, np.ndarray] = (-np.inf, None, np.ones(groups), np.eye(K))
+    iterations = []
     for run in range(choices.runs):
         network = choices.network(data, 1000 * seed + run)
-        q, before, values = group[..., None] * shares[:, None, None, :], None, []  # (N, label, group, truth)
+        weight = np.random.default_rng([seed, run]).random(groups) if choices.weighted else np.ones(groups)
+        targets, counts = _start(votes, shares, group, weight)
+        before, values = None, []
         for _ in range(EPOCHS):
-            r = q * votes[:, :, None, None]
-            network.epoch(r.sum((1, 2)))
-            alpha = r.sum((0, 1, 3)) + choices.pseudo
+            network.epoch(targets)
+            alpha = counts.sum((1, 2)) + choices.pseudo
             alpha /= alpha.sum()
-            B = _rows(r.sum(0).transpose(1, 2, 0) + choices.pseudo)  # (group, truth, label)
-            q = network.predict()[:, None, None, :] * alpha[:, None] * B.transpose(2, 0, 1)
-            given = q.sum((2, 3))
-            q = q / given[:, :, None, None]
+            B = _rows(counts + choices.pseudo)  # (group, truth, label)
+            f, joint = network.predict(), alpha[:, None, None] * B
+            given = f @ joint.sum(0)  # (N, label)
+            ratio = votes / given
+            targets, counts = f * (ratio @ joint.sum(0).T), joint * (f.T @ ratio)
             values.append(float((votes * np.log(given + TINY)).sum()))
             if before is not None and max(_change(B, before), _change(*np.array(values[:-3:-1]))) <= choices.stop:
                 break
             before = B
+        iterations.append(len(values))
         if max(values) > best[0]:
-            best = (max(values), network, np.einsum("m,mkl->kl", alpha, B))
+            best = (max(values), network, alpha, B)
     assert best[1] is not None
-    return best[1], best[2]
+    _, network, alpha, B = best
+    each = np.einsum("jm,mkl->jkl", _membership(data, network, alpha, B), B)
+    return Fitted(network, each, np.einsum("m,mkl->kl", alpha, B), float(np.mean(iterations)), alpha, B)
+
+
+def _start(
+    votes: np.ndarray, shares: np.ndarray, group: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first targets of the network ``(N, K)`` and counts of the groups ``(M, truth, label)``.
+
+    Responsibilities (N, label, group, truth) are needed only in their sums over labels and groups, and over items. Those of a
+    label and a group are the vote shares with the group's weight, and the label itself with the rest.
+    """
+    by_votes = np.einsum("nl,nlm,nk->mkl", votes, group, shares, optimize=True)
+    itself = np.einsum("nl,nlm->ml", votes, group)[:, None, :] * np.eye(votes.shape[1])
+    counts = weight[:, None, None] * by_votes + (1 - weight)[:, None, None] * itself
+    labels = np.einsum("nl,nlm->nlm", votes, group)
+    return (labels.sum(1) @ weight)[:, None] * shares + labels @ (1 - weight), counts
+
+
+def _membership(data: Annotations, network: Perceptron, share: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return the probability of each group ``(J, M)`` given all labels of an annotator and the features of the items."""
+    given = np.einsum("nk,mkl->nlm", network.predict(), groups)  # (N, label, group)
+    logs = np.tile(np.log(share + TINY), (data.J, 1))
+    np.add.at(logs, data.worker.numpy(), np.log(given[data.item.numpy(), data.label.numpy()] + TINY))
+    chance = np.exp(logs - logs.max(-1, keepdims=True))
+    return chance / chance.sum(-1, keepdims=True)
 
 
 def _change(now: np.ndarray, before: np.ndarray) -> float:

@@ -66,8 +66,8 @@ def measure(quick: bool) -> Results:
             for name, accuracy in votes_and_skene(s, seed).items():
                 record(results, name, T, accuracy())
             for name, choices in DL_EM.items():
-                record(results, f"DL-EM: {name}", T, em(s.data, seed, choices)[0].accuracy(*test))
-            record(results, "CMM: as the program has it", T, mixture(s.data, seed, PROGRAM)[0].accuracy(*test))
+                record(results, f"DL-EM: {name}", T, em(s.data, seed, choices).network.accuracy(*test))
+            record(results, "CMM: as the program has it", T, mixture(s.data, seed, PROGRAM).network.accuracy(*test))
             posterior, _ = fit(s.data, CrowdMixture(certainty=0.0), method="em", seed=seed, restarts=1)
             guess = crowdppl.predict(posterior, s.features_test)["label"].to_numpy()
             record(results, "CMM: the library's, certainty 0, 50 iterations", T, (guess == s.truth_test).mean())
@@ -93,7 +93,7 @@ figures are means over networks for one crowd at each T.)
 
 {table(header, rows)}
 
-- **DL-EM.** The program adds one annotation to *every cell* of every annotator's matrix, nine for each annotator here. At T =
+- **DL-EM.** The program adds one annotation to *every entry* of every annotator's matrix, nine for each annotator here. At T =
   10,000 an annotator has 1.75 labels of their own, so that all matrices are nearly uniform, the E step says little, and
   nothing draws the classifier away from the soft majority at which it starts. That is the collapse. It does not go away with
   50 iterations, and there is none if nothing is added, with the program's stop or without it. Neither the start, the size of
@@ -107,6 +107,6 @@ figures are means over networks for one crowd at each T.)
 - **Hard majority.** The program's ties go to the first class. Where classes 1 and 2 tie, the item is nearly always of class 1,
   which experts call 1 and the others 2: the rule happens to be right. With ties at random the accuracy is that of the soft
   majority. The spread is over crowds; the paper has one crowd for each T.
-- **CMM.** As the program has it, the paper's accuracy. The program stops at 3%, after a few passes over the items; more
-  passes give the rest.
+- **CMM.** As the program has it, the paper's accuracy. The program stops at a change of 3%; more passes, without its
+  pseudo-annotations, give the rest.
 """

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import cmm_cifar
 import cmm_cost
+import cmm_forms
 import cmm_labelme
+import cmm_labelme_forms
 import cmm_reasons
 import cmm_setup1
 import cmm_setup2
@@ -15,9 +18,12 @@ from common import arguments, write
 # What measures and what shows each part; the keys of the results that it holds.
 SECTIONS: dict[str, Any] = {
     "setup1": cmm_setup1,
+    "program1": cmm_forms,
     "reasons": cmm_reasons,
     "setup2": cmm_setup2,
+    "cifar": cmm_cifar,
     "labelme": cmm_labelme,
+    "program3": cmm_labelme_forms,
     "cost": cmm_cost,
 }
 # Parts whose figures lie at the top of the results, under these names.

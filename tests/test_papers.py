@@ -1,0 +1,143 @@
+"""The page of the five papers: the rule of its verdicts, its counts, and the program's form of the crowd mixture's paper."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from crowdppl import Annotations
+
+ROOT = Path(__file__).resolve().parents[1]
+pytest.importorskip("sklearn.cluster")
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """Make the scripts importable."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "papers"))
+
+
+@pytest.mark.parametrize(
+    ("paper", "mean", "spread", "seeds", "more", "verdict"),
+    [
+        (67.0, 72.75, 7.02, 5, {}, "undecided"),  # noise is not an improvement
+        (94.66, 94.26, 0.5, 10, {}, "reproduced"),
+        (94.66, 94.26, 0.5, 2, {}, "undecided"),  # two seeds do not tell
+        (85.13, 85.4, 13.5, 10, {}, "undecided"),  # near, and anything else would be as near
+        (67.01, 94.31, 0.63, 5, {}, "better"),
+        (94.31, 67.01, 0.63, 5, {}, "not reproduced"),
+        (11.3, 4.66, 0.09, 5, {"lower": True, "relative": True}, "better"),
+        (
+            1.41,
+            0.72,
+            0.05,
+            5,
+            {"lower": True, "relative": True},
+            "better",
+        ),  # less than two hundredths of a bit, half as much
+        (0.72, 1.41, 0.05, 5, {"lower": True, "relative": True}, "not reproduced"),
+        (18.39, 18.3, 0.2, 5, {"lower": True, "relative": True}, "reproduced"),
+        (79.83, 83.0, 2.0, 5, {}, "undecided"),
+        (79.83, 83.0, 2.0, 5, {"error": 0.34 / 5**0.5}, "better"),
+        (79.83, 83.0, 2.0, 5, {"runs": 20}, "better"),
+        (93.0, 90.0, 0.0, 1, {}, "undecided"),
+        (93.0, 90.0, 0.0, 1, {"exact": True}, "not reproduced"),
+        (93.0, 92.0, 0.0, 1, {"exact": True}, "reproduced"),
+        (17.0, 57.0, 1.0, 5, {"lower": None}, "not reproduced"),  # a share of a group: neither is better
+    ],
+)
+def test_verdict(scripts, paper, mean, spread, seeds, more, verdict):
+    """A figure is reproduced or not by its difference in standard errors, and undecided where the seeds do not tell."""
+    import comparison
+
+    row = comparison.Row("accuracy", paper, comparison.Stored(mean, spread, seeds), "a reason", **more)
+    assert row.verdict == verdict
+    assert row.explained == (verdict != "reproduced")
+    assert (r"\*" in row.columns()[3]) == (seeds < 5 and not more.get("exact", False))
+
+
+def test_reason_is_required(scripts):
+    """A row that differs, or has other data, needs a reason; one that the seeds do not decide does not."""
+    import comparison
+
+    with pytest.raises(ValueError, match="without a reason"):
+        _ = comparison.Row("accuracy", 50.0, [90.0, 90.1, 89.9]).verdict
+    with pytest.raises(ValueError, match="not at hand"):
+        _ = comparison.Row("accuracy", 50.0, None).verdict
+    assert comparison.Row("accuracy", 50.0, [40.0, 90.0]).verdict == "undecided"
+
+
+def test_counts_of_the_page(scripts):
+    """The head of the page counts the verdicts of its tables."""
+    import comparison
+
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    total = re.search(r"Of all rows: (.*)\.", page)
+    assert total is not None
+    verdicts = [line.split(" | ")[5] for line in page.splitlines() if line.startswith("| ") and line.count(" | ") == 6]
+    counts = {verdict: verdicts.count(verdict) for verdict in comparison.VERDICTS}
+    assert total.group(1) == ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    assert counts["undecided"] > 0
+    assert sum(counts.values()) == sum(1 for cell in verdicts if cell != "verdict")
+
+
+def test_perceptron_against_autograd(scripts):
+    """The gradient that is written out is that of PyTorch, and the step that of Adam."""
+    import cmm_program
+
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(50, 5)), 2 * rng.dirichlet(np.ones(4), 50).astype(np.float32)
+    net = cmm_program.Perceptron(x, 4, 0, hidden=7)
+    keep = ((rng.random((50, 7)) > 0.2) / 0.8).astype(np.float32)
+    loss = net.gradient(net.x, t, keep)
+    W, b, V, c = (torch.tensor(layer, requires_grad=True) for layer in net.layers)
+    hidden = torch.relu(torch.tensor(net.x) @ W + b) * torch.tensor(keep)
+    other = -(torch.tensor(t) * torch.log_softmax(hidden @ V + c, -1)).sum(-1).mean()
+    other.backward()
+    assert loss == pytest.approx(other.item(), abs=1e-6)
+    for layer, slope in zip((W, b, V, c), net.slopes, strict=True):
+        np.testing.assert_allclose(layer.grad.numpy(), slope, atol=1e-6)
+    weights, slope = net.weights.astype(float), net.slope.astype(float)
+    first = second = np.zeros_like(slope)
+    for step in range(1, 4):
+        net._step()
+        first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+        weights -= 1e-3 * first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.999**step)) + cmm_program.TINY)
+    np.testing.assert_allclose(net.weights, weights, atol=1e-5)
+
+
+def test_membership_is_a_product_over_annotations(scripts):
+    """An annotator belongs to a group in proportion to its share and the probability of all of the annotator's labels."""
+    import cmm_program
+
+    rng = np.random.default_rng(1)
+    worker, item, label = rng.integers(0, 3, 20), np.arange(20) % 8, rng.integers(0, 3, 20)
+    data = Annotations.from_arrays(
+        item, worker, label, labels=range(3), features=rng.normal(size=(8, 2)), repeats="keep"
+    )
+    net = cmm_program.Perceptron(data.features.numpy(), 3, 0)
+    share, groups = rng.dirichlet(np.ones(2)), rng.dirichlet(np.ones(3), (2, 3))
+    f, expected = net.predict(), np.tile(share, (3, 1))
+    for j, n, y in zip(data.worker.numpy(), data.item.numpy(), data.label.numpy(), strict=True):
+        expected[j] *= [f[n] @ groups[m][:, y] for m in range(2)]
+    expected /= expected.sum(-1, keepdims=True)
+    np.testing.assert_allclose(cmm_program._membership(data, net, share, groups), expected, atol=1e-5)
+
+
+def test_start_is_the_sum_of_responsibilities(scripts):
+    """The sums that start CMM are those of the responsibilities written out by item, label, group and class."""
+    import cmm_program
+
+    rng = np.random.default_rng(2)
+    votes = rng.integers(0, 4, (12, 3)).astype(float) + np.eye(3)[np.arange(12) % 3]
+    shares, group = votes / votes.sum(1, keepdims=True), rng.dirichlet(np.ones(2), (12, 3))
+    weight = rng.random(2)
+    itself = np.eye(3)[None, :, None, :]
+    mean = weight[:, None] * shares[:, None, None, :] + (1 - weight)[:, None] * itself
+    r = group[..., None] * mean * votes[:, :, None, None]
+    targets, counts = cmm_program._start(votes, shares, group, weight)
+    np.testing.assert_allclose(targets, r.sum((1, 2)))
+    np.testing.assert_allclose(counts, r.sum(0).transpose(1, 2, 0))
