@@ -560,7 +560,7 @@ def pictures_of_cifar() -> list[Row | Claim]:
 CIFAR = (
     "Features of the images, computed without labels, and one hidden layer stand in place of the paper's network on images. "
     "Where the common wrong class is as frequent as the right one, a fit from the annotations alone can exchange the classes of "
-    "a pair. The standard error of a difference is about two points with one seed, so that neither order is shown."
+    "a pair. The standard error of a difference is about two points with one seed."
 )
 
 
