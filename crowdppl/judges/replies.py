@@ -41,7 +41,7 @@ _FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
 # Marks around a verdict, and words before it.
 _AROUND = (
     *(("**", "**"), ("__", "__"), ("`", "`"), ("[[", "]]"), ('"', '"'), ("'", "'"), ("\\boxed{", "}"), ("$", "$")),
-    *((f"<{tag}>", f"</{tag}>") for tag in ("answer", "verdict", "label", "rating", "score", "judgement", "judgment")),
+    *((f"<{tag}>", f"</{tag}>") for tag in ("answer", "verdict", "label", "rating", "score")),
 )
 # What a model thought before its reply, and a reply that was cut off within it.
 _THOUGHT = re.compile(

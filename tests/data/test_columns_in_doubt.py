@@ -1,6 +1,8 @@
 """Columns of a long table that are not used and say something of its items; blank rows and merged cells."""
 
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 
 from crowdppl import Annotations, DataError
@@ -102,3 +104,11 @@ def test_minus_one_is_no_true_label_where_no_worker_gives_it(form):
     assert declared.truth.tolist() == [1, 2, 0]
     signed = frame.assign(label=[form(label) for label in (0, 1, 1, 1, 0, -1)])
     assert Annotations.from_frame(signed, truth="gold").truth.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("name", ["gold", "text", "status", "count", "image"])
+@pytest.mark.parametrize("cell", [["a"], {"x": 1}, [[1]]])
+def test_columns_of_lists_and_objects_do_not_matter(name, cell):
+    columns = BASE | {name: [cell] * 6}
+    for table in (pd.DataFrame(columns), polars.DataFrame(columns, strict=False), pyarrow.table(columns)):
+        assert Annotations.from_frame(table).notes == ()

@@ -204,6 +204,7 @@ def test_labels(labels, parts):
         ["N N", "NN", "V"],
         ["über", "unter", "neben"],
         ["1.5 l", "15 l", "2 l"],
+        ["v1.0 beta", "v10 beta", "v1_00 beta"],
         ["a.b", "ab", "c"],
     ],
 )

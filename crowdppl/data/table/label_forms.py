@@ -43,8 +43,8 @@ _PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s
 # A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
 _NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
-# What may stand between the letters of a name.
-_GAPS = re.compile(r"(?<=\w)[\s_.-]+(?=\w)|_+")
+# What may stand between the letters of a name; between digits it is a part of a number.
+_GAPS = re.compile(r"(?<=[^\W\d])[\s_.-]+(?=\w)|(?<=\d)[\s_.-]+(?=[^\W\d])")
 # Letters from which names that differ in it are compared; a number before a name is one, too.
 _LETTERS, _NUMBER_AND_NAME = 4, re.compile(r"\d+[^\W\d_]{2,}")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa"})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow
 
 from crowdppl.data.table.columns import named_as_values
 from crowdppl.data.table.identifier_checks import written_number
@@ -41,6 +42,8 @@ _TRUE = re.compile(
     r"(gold|true|truth|ground_?truth|correct|reference|expert|adjudicated)(_?(label|class|answer|standard|value))?"
 )
 _INPUT = re.compile(r"text|sentence|tweet|content|document|passage|image|image_?url|url|file_?name|question_?text|post")
+# Rows at the beginning of a table by which a column that is not used is judged.
+_ROWS = 100_000
 _YES = frozenset(("true", "1", "yes", "y", "t", "x"))
 _COUNT = re.compile(
     r"n|count|counts|freq|frequency|weight|weights|votes|n_?(votes|times|labels|annotations)|num_?(votes|times)"
@@ -107,16 +110,16 @@ def notes_on_columns(
     notes = []
     names = {str(name).strip().lower().replace(" ", "_").replace("-", "_"): name for name in frame.columns}
     for plain, name in names.items():
-        if name in used or name in named or isinstance(frame[name], pd.DataFrame):
+        if name in used or name in named or isinstance(frame[name], pd.DataFrame) or _is_nested(frame[name]):
             continue
         if _STATUS.fullmatch(plain):
             notes += _of_status(frame[name], plain, source)
         elif _COUNT.fullmatch(plain):
             notes += _of_counts(frame[name], frame[used[0]], source)
         elif _TRUE.fullmatch(plain) and not truth_known:
-            notes += _of_truth(frame, used, name, source)
+            notes += _of_truth(frame.iloc[:_ROWS], used, name, source)
         elif _INPUT.fullmatch(plain):
-            notes += _of_inputs(frame[used[0]], frame[name], source)
+            notes += _of_inputs(frame[used[0]].iloc[:_ROWS], frame[name].iloc[:_ROWS], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
     if len(as_values) > 1:
         notes.append(
@@ -126,6 +129,12 @@ def notes_on_columns(
     if used[0] in ("task", "item") and {"task", "item"} <= set(frame.columns):
         notes += _of_two(frame, used[0], "item" if used[0] == "task" else "task", source)
     return notes
+
+
+def _is_nested(column: pd.Series[Any]) -> bool:
+    """Return whether a column of Arrow holds lists or objects, which say nothing of a row here."""
+    kind = column.dtype
+    return isinstance(kind, pd.ArrowDtype) and pyarrow.types.is_nested(kind.pyarrow_dtype)
 
 
 def _values(column: pd.Series[Any]) -> pd.Series[Any]:
