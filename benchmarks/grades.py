@@ -180,10 +180,10 @@ def severity(simulations: int) -> list[dict[str, Any]]:
             for seed in range(simulations):
                 data, true = simulated(seed, items, raters, each, own)
                 with silent():
-                    raters = crowdppl.fit(data, "graded-facets", seed=0).severity(level=LEVEL)
-                true = true[raters["worker"].to_numpy().astype(int)]
-                hits += ((raters["severity_low"] <= true) & (true <= raters["severity_high"])).tolist()
-                widths += (raters["severity_high"] - raters["severity_low"]).tolist()
+                    rated = crowdppl.fit(data, "graded-facets", seed=0).severity(level=LEVEL)
+                true = true[rated["worker"].to_numpy().astype(int)]
+                hits += ((rated["severity_low"] <= true) & (true <= rated["severity_high"])).tolist()
+                widths += (rated["severity_high"] - rated["severity_low"]).tolist()
             rows.append(
                 {
                     "items": items,
