@@ -7,57 +7,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import grades_variants
 import numpy as np
 import pandas as pd
+import records
 import torch
 from common import arguments, table, write
-from default_model import load
+from grades_sets import MEASURES, SETS, graded, scores, votes
 from scipy.optimize import minimize
 from scipy.stats import norm
 
 import crowdppl
 from crowdppl import Annotations
-from crowdppl.criticism.calibration import FLOOR
 from crowdppl.errors import silent
 
-SETS = ("valence5", "valence7", "judges-lesion", "judges-10k-prompts", "judges-summeval", "adult-content")
 KNOWN = (20, 50, 100)
 LEVEL = 0.89
 Array = np.ndarray[Any, Any]
-MEASURES = ("log loss", "RPS", "MAE", "accuracy")
-
-
-# ---------------------------------------------------------------------- scores
-
-
-def scores(p: Array, true: Array) -> dict[str, float]:
-    """Return log loss, ranked probability score, mean absolute error of the rounded expectation, and accuracy.
-
-    Args:
-        p: probabilities of the grades, ``(n, K)``.
-        true: the true grade of each item, ``(n,)``.
-    """
-    K = p.shape[1]
-    step = np.arange(K) >= true[:, None]
-    return {
-        "log loss": float(-np.log(np.maximum(p[np.arange(len(p)), true], FLOOR)).mean()),
-        "RPS": float(((p.cumsum(1) - step) ** 2)[:, :-1].sum(1).mean()),
-        "MAE": float(np.abs(np.rint(p @ np.arange(K)) - true).mean()),
-        "accuracy": float((p.argmax(1) == true).mean()),
-    }
-
-
-def graded(name: str) -> tuple[Annotations, Array, Array]:
-    """Return the annotations of a set as grades, the items of known truth and their true grades (codes)."""
-    data, truth = load(name)
-    row = pd.Index(data.items).get_indexer(truth.index)
-    return replace(data, kind="ordinal"), row, pd.Index(data.labels).get_indexer(truth)
-
-
-def votes(data: Annotations) -> Array:
-    """Return the shares of the grades given, ``(N, K)``."""
-    given = data.votes.numpy()
-    return np.asarray(given / given.sum(1, keepdims=True))
+PARTS = ("time", "severity", "known", "sets", "variants")
 
 
 def fitted(model: str | None, **options: Any) -> Callable[[Annotations], Array]:
@@ -308,12 +275,22 @@ From a frame of 40,000 grades of 8,000 items by 40 raters: {speed["grades"]:.1f}
 
 def main() -> None:
     """Measure, print, write."""
-    options = arguments(__doc__ or "")
+    options = arguments(__doc__ or "", PARTS)
+    parts = PARTS if options.only is None else options.only
     simulations = 3 if options.quick else 100
     names = SETS[:2] if options.quick else SETS
-    results: dict[str, Any] = {"simulations": simulations, "time": timed(), "severity": severity(simulations)}
-    results["known"] = with_known(names)
-    results["sets"] = on_sets(names, options.quick)
+    earlier = None if options.only is None else records.load("grades", records.folder_of(options.out))
+    results: dict[str, Any] = {} if earlier is None else earlier["results"]
+    if "time" in parts:
+        results["time"] = timed()
+    if "severity" in parts:
+        results |= {"simulations": simulations, "severity": severity(simulations)}
+    if "known" in parts:
+        results["known"] = with_known(names)
+    if "sets" in parts:
+        results["sets"] = on_sets(names, options.quick)
+    if "variants" in parts:
+        results["variants"] = grades_variants.measured(names)
     if options.quick:
         print({part: results[part] for part in results})
         return
