@@ -152,8 +152,8 @@ def _chosen(means: Mapping[str, Mapping[str, Mapping[str, float]]], measure: str
         name: min(means, key=lambda v: np.mean([means[v][other][measure] for other in names if other != name]))
         for name in names
     }
-    found = {key: float(np.mean([means[picked[name]][name][key] for name in names])) for key in MEASURES}
-    return {"picked": picked, "scores": found}
+    chosen = {key: float(np.mean([means[picked[name]][name][key] for name in names])) for key in MEASURES}
+    return {"picked": picked, "scores": chosen}
 
 
 def _errors(one: Mapping[str, Mapping[str, Array]], other: Mapping[str, Mapping[str, Array]]) -> dict[str, Any]:
@@ -176,3 +176,67 @@ def _errors(one: Mapping[str, Mapping[str, Array]], other: Mapping[str, Mapping[
         }
         for key, of in out.items()
     }
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """Return the part of the page on variants as Markdown."""
+    means, errors, half = results["means"], results["errors"], results["half"]
+    names = list(means[DEFAULT])
+    over = {
+        variant: {key: float(np.mean([sets[name][key] for name in names])) for key in MEASURES}
+        for variant, sets in means.items()
+    }
+    rows = [[variant, *of.values()] for variant, of in over.items()]
+    chosen = [
+        [f"by {measure}", ", ".join(sorted(set(of["picked"].values()))), *of["scores"].values()]
+        for measure, of in results["chosen"].items()
+    ]
+    where = [
+        [name, *(means[variant][name][key] for key in LOWER for variant in ("normal items", DEFAULT)), *_of(half[name])]
+        for name in names
+    ]
+    header = [
+        "set",
+        *(f"{key}{end}" for key in LOWER for end in (" (normal)", "")),
+        *(f"{key}, half known" for key in LOWER),
+    ]
+    uncertain = [[key, over[DEFAULT][key], *of.values()] for key, of in errors.items()]
+    median = float(np.mean(list(results["median"].values())))
+    bound = {key: float(np.mean([half[name][key] for name in names])) for key in MEASURES}
+    return f"""## What was tried
+
+Variants of the model on the six sets, without known grades; `python benchmarks/grades.py --only variants`. *Normal items* have
+a normal distribution of their places; that of the default is free but smooth, as [the model](../models/graded-facets.md) says,
+since in most sets many items are at one end of the scale. {len(means)} variants were measured:
+
+{table(["variant", *MEASURES], rows)}
+
+Powers are of the default's probabilities, which are then normalised. *Read by the average rater*: the true grade is what a rater
+with the crowd's thresholds and slope gives, in place of a rater drawn from the crowd. The median of the probabilities in place of
+their rounded expectation has the MAE {median:.3f}.
+
+For each set, the variant that is best in the mean of the five others, and the means over sets of the scores with it:
+
+{table(["chosen", "variants", *MEASURES], chosen)}
+
+Standard errors of the default's means over the items of each set, and differences from normal items with theirs, from
+{RESAMPLES:,} bootstrap samples of items:
+
+{table(["", "default", "error", "difference from normal items", "its error"], uncertain)}
+
+Where the loss is: by set, with normal items and by default; and where the true grades of half of the items are known, on the
+other half, which is about what any model of these grades could reach ({_written(bound)} in the mean):
+
+{table(header, where)}
+
+On `judges-summeval` the experts give the highest grade to six of ten items and the judges to two: no model of the judges alone
+can know it. On `valence5` and `valence7` workers give the middle grade to half of the items and the reference to a quarter or
+less."""
+
+
+def _of(scored: Mapping[str, float]) -> list[float]:
+    return [scored[key] for key in LOWER]
+
+
+def _written(scored: Mapping[str, float]) -> str:
+    return ", ".join(f"{key} {scored[key]:.3g}" for key in LOWER)

@@ -19,8 +19,8 @@ Where raters grade by several criteria, grades by criterion ``c`` have the thres
 
     criterion  b_c ~ Normal(0, criterion_scale),  d_c = b_c - mean(b)
 
-The functions ``h_b`` are smooth and orthogonal to those that shift or stretch the items: items need not be normal, and most of them
-may be at one end (:mod:`crowdppl.model.place_shapes`).
+The functions ``h_b`` are smooth and orthogonal to those that shift or stretch the items (:mod:`crowdppl.model.place_shapes`).
+Items need not be normal, and most of them may be at one end.
 
 A rater with a high middle is severe. The *true grade* of an item is what a reference rater gives it, who is one more rater, with
 wide priors around the crowd, and known true grades are grades of this rater. Where none are known, it is what a rater drawn from
@@ -110,7 +110,9 @@ class GradedFacets(AnnotationModel):
     def __post_init__(self) -> None:
         require_whole(self, "nodes", least=3)
         require_whole(self, "shapes", least=0)
-        require_positive(self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale", "criterion_scale", "shape_scale")
+        require_positive(
+            self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale", "criterion_scale", "shape_scale"
+        )
         for name in ("spreads", "reference"):
             given = getattr(self, name)
             numbers = (
@@ -318,8 +320,8 @@ class GradedFacets(AnnotationModel):
         """Return all parameters after Newton steps, which raise the expected log joint.
 
         The first M step goes on to learn the spreads by empirical Bayes: at the joint mode of a spread and the raters there would
-        be none. It learns the shape of the items, too. Later ones keep both: a shape and the crowd's slope and thresholds describe
-        nearly the same, and EM of all of them would take hundreds of steps.
+        be none. It learns the shape of the items, too. Later ones keep both: a shape and the crowd's slope and thresholds
+        describe nearly the same, and EM of all of them would take hundreds of steps.
         """
         if parameters is not None:
             return self._stepped(responsibility, data, parameters)[0]

@@ -40,7 +40,9 @@ def basis(nodes: int, number: int, outermost: float) -> Tensor:
     apart = torch.eye(nodes, dtype=x.dtype) - quadratic @ torch.linalg.solve(gram, quadratic.T * weight)
     covariance = apart @ (-(x - x.unsqueeze(-1)).square() / 2).exp() @ apart.T
     root = weight.sqrt()
-    size, direction = torch.linalg.eigh(root.unsqueeze(-1) * covariance * root)  # components that matter for normal items
+    size, direction = torch.linalg.eigh(
+        root.unsqueeze(-1) * covariance * root
+    )  # components that matter for normal items
     out = direction[:, -number:].flip(-1) / root.unsqueeze(-1) * size[-number:].flip(-1).clamp(min=0.0).sqrt()
     return out * torch.where(out[-1] < 0, -1.0, 1.0)
 
