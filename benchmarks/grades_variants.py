@@ -187,9 +187,11 @@ def page(results: Mapping[str, Any]) -> str:
         for variant, sets in means.items()
     }
     rows = [[variant, *of.values()] for variant, of in over.items()]
+    of_items = {v: sets for v, sets in means.items() if v in (DEFAULT, "normal items") or v.startswith("items:")}
+    choices = {f"of all by {measure}": of for measure, of in results["chosen"].items()}
+    choices |= {f"of distributions of items by {measure}": _chosen(of_items, measure) for measure in LOWER}
     chosen = [
-        [f"by {measure}", ", ".join(sorted(set(of["picked"].values()))), *of["scores"].values()]
-        for measure, of in results["chosen"].items()
+        [name, ", ".join(sorted(set(of["picked"].values()))), *of["scores"].values()] for name, of in choices.items()
     ]
     where = [
         [name, *(means[variant][name][key] for key in LOWER for variant in ("normal items", DEFAULT)), *_of(half[name])]
@@ -213,7 +215,8 @@ since in most sets many items are at one end of the scale. {len(means)} variants
 
 Powers are of the default's probabilities, which are then normalised. *Read by the average rater*: the true grade is what a rater
 with the crowd's thresholds and slope gives, in place of a rater drawn from the crowd. The median of the probabilities in place of
-their rounded expectation has the MAE {median:.3f}.
+their rounded expectation has the MAE {median:.3f}. Powers below 1 lower log loss and RPS, but pull expected grades to the middle,
+and the MAE of the power that the sets choose is larger: they are not the default.
 
 For each set, the variant that is best in the mean of the five others, and the means over sets of the scores with it:
 
