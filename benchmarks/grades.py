@@ -7,57 +7,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import grades_variants
 import numpy as np
 import pandas as pd
+import records
 import torch
 from common import arguments, table, write
-from default_model import load
+from grades_sets import MEASURES, SETS, graded, scores, votes
 from scipy.optimize import minimize
 from scipy.stats import norm
 
 import crowdppl
 from crowdppl import Annotations
-from crowdppl.criticism.calibration import FLOOR
 from crowdppl.errors import silent
 
-SETS = ("valence5", "valence7", "judges-lesion", "judges-10k-prompts", "judges-summeval", "adult-content")
 KNOWN = (20, 50, 100)
 LEVEL = 0.89
 Array = np.ndarray[Any, Any]
-MEASURES = ("log loss", "RPS", "MAE", "accuracy")
-
-
-# ---------------------------------------------------------------------- scores
-
-
-def scores(p: Array, true: Array) -> dict[str, float]:
-    """Return log loss, ranked probability score, mean absolute error of the rounded expectation, and accuracy.
-
-    Args:
-        p: probabilities of the grades, ``(n, K)``.
-        true: the true grade of each item, ``(n,)``.
-    """
-    K = p.shape[1]
-    step = np.arange(K) >= true[:, None]
-    return {
-        "log loss": float(-np.log(np.maximum(p[np.arange(len(p)), true], FLOOR)).mean()),
-        "RPS": float(((p.cumsum(1) - step) ** 2)[:, :-1].sum(1).mean()),
-        "MAE": float(np.abs(np.rint(p @ np.arange(K)) - true).mean()),
-        "accuracy": float((p.argmax(1) == true).mean()),
-    }
-
-
-def graded(name: str) -> tuple[Annotations, Array, Array]:
-    """Return the annotations of a set as grades, the items of known truth and their true grades (codes)."""
-    data, truth = load(name)
-    row = pd.Index(data.items).get_indexer(truth.index)
-    return replace(data, kind="ordinal"), row, pd.Index(data.labels).get_indexer(truth)
-
-
-def votes(data: Annotations) -> Array:
-    """Return the shares of the grades given, ``(N, K)``."""
-    given = data.votes.numpy()
-    return np.asarray(given / given.sum(1, keepdims=True))
+PARTS = ("time", "severity", "known", "sets", "facets", "variants")
+FACETS = "graded facets"  # begins the names of candidates that the part "facets" measures anew
 
 
 def fitted(model: str | None, **options: Any) -> Callable[[Annotations], Array]:
@@ -80,17 +48,17 @@ CANDIDATES: dict[str, Callable[[Annotations], Array]] = {
 }
 
 
-def on_sets(names: tuple[str, ...], quick: bool) -> dict[str, Any]:
-    """Score every candidate on every set, without known grades."""
+def on_sets(names: tuple[str, ...], quick: bool, begins: str = "") -> dict[str, Any]:
+    """Score the candidates whose names begin so on every set, without known grades."""
     out: dict[str, Any] = {}
     for name in names:
         data, row, true = graded(name)
         for candidate, probabilities in CANDIDATES.items():
-            if quick and candidate.startswith("ordinal"):
+            if not candidate.startswith(begins) or (quick and candidate.startswith("ordinal")):
                 continue
-            began = time.perf_counter()
+            began = time.process_time()
             p = probabilities(data)
-            seconds = time.perf_counter() - began
+            seconds = time.process_time() - began
             out.setdefault(candidate, {})[name] = scores(p[row], true) | {"seconds": seconds}
             print(name, candidate, out[candidate][name], flush=True)
     return out
@@ -117,8 +85,20 @@ def probit(x: Array, true: Array, K: int, at: Array) -> Array:
     return probabilities(minimize(loss, start, method="BFGS").x, at)
 
 
-def with_known(names: tuple[str, ...]) -> dict[str, Any]:
-    """Score candidates on the items whose true grade is not known, given 20, 50 and 100 known ones, at most half of them."""
+def by_probit(data: Annotations, mean: Array, known: Array, rest: Array) -> Array:
+    """Return probabilities of the grades of the items ``rest`` from mean grades, learned from the ``known`` ones."""
+    return probit(mean[known], data.truth[torch.from_numpy(known)].numpy(), data.K, mean[rest])
+
+
+PREDICTORS: dict[str, Callable[[Annotations, Array, Array, Array], Array]] = {
+    "ordered probit on the mean grade": by_probit,
+    "item effects": lambda data, mean, known, rest: fitted("item-effects")(data)[rest],
+    "graded facets (the default)": lambda data, mean, known, rest: fitted(None)(data)[rest],
+}
+
+
+def with_known(names: tuple[str, ...], begins: str = "") -> dict[str, Any]:
+    """Score candidates whose names begin so on items of unknown grade, given 20, 50 and 100 known ones, at most half of them."""
     out: dict[str, Any] = {}
     for name in names:
         data, row, true = graded(name)
@@ -130,13 +110,10 @@ def with_known(names: tuple[str, ...]) -> dict[str, Any]:
                 truth = data.truth.clone()
                 truth[row[known]] = torch.from_numpy(true[known])
                 partly_known = replace(data, truth=truth)
-                predicted = {
-                    "ordered probit on the mean grade": probit(mean[row[known]], true[known], data.K, mean[row[rest]]),
-                    "item effects": fitted("item-effects")(partly_known)[row[rest]],
-                    "graded facets (the default)": fitted(None)(partly_known)[row[rest]],
-                }
-                for candidate, p in predicted.items():
-                    out.setdefault(candidate, {}).setdefault(name, []).append(scores(p, true[rest]))
+                for candidate, predict in PREDICTORS.items():
+                    if candidate.startswith(begins):
+                        p = predict(partly_known, mean, row[known], row[rest])
+                        out.setdefault(candidate, {}).setdefault(name, []).append(scores(p, true[rest]))
         print(name, {candidate: mean_of(each[name]) for candidate, each in out.items()}, flush=True)
     return {candidate: {name: mean_of(runs) for name, runs in each.items()} for candidate, each in out.items()}
 
@@ -180,10 +157,10 @@ def severity(simulations: int) -> list[dict[str, Any]]:
             for seed in range(simulations):
                 data, true = simulated(seed, items, raters, each, own)
                 with silent():
-                    raters = crowdppl.fit(data, "graded-facets", seed=0).severity(level=LEVEL)
-                true = true[raters["worker"].to_numpy().astype(int)]
-                hits += ((raters["severity_low"] <= true) & (true <= raters["severity_high"])).tolist()
-                widths += (raters["severity_high"] - raters["severity_low"]).tolist()
+                    rated = crowdppl.fit(data, "graded-facets", seed=0).severity(level=LEVEL)
+                true = true[rated["worker"].to_numpy().astype(int)]
+                hits += ((rated["severity_low"] <= true) & (true <= rated["severity_high"])).tolist()
+                widths += (rated["severity_high"] - rated["severity_low"]).tolist()
             rows.append(
                 {
                     "items": items,
@@ -199,18 +176,18 @@ def severity(simulations: int) -> list[dict[str, Any]]:
 
 
 def timed() -> dict[str, float]:
-    """Return the seconds from a frame of 40,000 grades to true grades, and to severities with intervals; the second run."""
+    """Return seconds of the processor from a frame of 40,000 grades to true grades, and to severities; the second run."""
     data, _ = simulated(0, 8000, 40, 5, 0.3)
     frame = pd.DataFrame({"task": data.item.numpy(), "worker": data.worker.numpy(), "label": data.label.numpy()})
     out: dict[str, float] = {}
     for _ in range(2):
-        began = time.perf_counter()
+        began = time.process_time()
         with silent():
             posterior = crowdppl.fit(Annotations.from_frame(frame, kind="ordinal"), seed=0)
             posterior.truth()
-            out["grades"] = time.perf_counter() - began
+            out["grades"] = time.process_time() - began
             posterior.severity()
-        out["and severities"] = time.perf_counter() - began
+        out["and severities"] = time.process_time() - began
     return out
 
 
@@ -273,24 +250,11 @@ probit model learns the true grade from the mean of the grades given:
 
 ## Each set
 
-Log loss without known grades, seconds of a fit, and log loss with known grades:
+Log loss without known grades, seconds of the processor of a fit, and log loss with known grades:
 
 {table(header, each)}
 
-## What was tried
-
-The variants were compared by the mean log loss over the six sets. Without known grades the true grade may be that of an average
-rater (the crowd's thresholds and slope; 1.224), that of a rater drawn from the crowd with equal weights (1.159, chosen), with
-weights by number of grades (1.195), or by the information of a rater's grades (1.232). The last is better over the five other
-sets (mean 1.084 for 1.107: better on three of them) and much worse on `judges-summeval` (1.97 for 1.42), where the rater who
-differs most from the others is nearest to the experts. Sixteen weights, thirteen choices of the priors' scales, and 51 places in
-place of 25 were tried; the scales and the places moved the mean by less than .01.
-
-Probabilities raised to the power .8 and normalised, which is what the five other sets choose for each set, have a log loss of
-1.146 and an RPS of .427, but their expected grades are pulled to the middle: the MAE rises from .607 to .622. They are not the
-default.
-Averages over draws of the parameters in place of EM's point have the RPS .4325 and the MAE .612; posterior medians in place of
-rounded expectations the MAE .655.
+{grades_variants.page(results["variants"])}
 
 ## Severity
 
@@ -301,19 +265,32 @@ their own with the standard deviation in the table (on the logit scale):
 
 ## Time
 
-From a frame of 40,000 grades of 8,000 items by 40 raters: {speed["grades"]:.1f} s to the true grades, and
-{speed["and severities"]:.1f} s to severities with intervals.
+From a frame of 40,000 grades of 8,000 items by 40 raters: {speed["grades"]:.1f} s of the processor to the true
+grades, and {speed["and severities"]:.1f} s to severities with intervals.
 """
 
 
 def main() -> None:
     """Measure, print, write."""
-    options = arguments(__doc__ or "")
+    options = arguments(__doc__ or "", PARTS)
+    parts = PARTS if options.only is None else options.only
     simulations = 3 if options.quick else 100
     names = SETS[:2] if options.quick else SETS
-    results: dict[str, Any] = {"simulations": simulations, "time": timed(), "severity": severity(simulations)}
-    results["known"] = with_known(names)
-    results["sets"] = on_sets(names, options.quick)
+    earlier = None if options.only is None else records.load("grades", records.folder_of(options.out))
+    results: dict[str, Any] = {} if earlier is None else earlier["results"]
+    if "time" in parts:
+        results["time"] = timed()
+    if "severity" in parts:
+        results |= {"simulations": simulations, "severity": severity(simulations)}
+    if "known" in parts:
+        results["known"] = with_known(names)
+    if "sets" in parts:
+        results["sets"] = on_sets(names, options.quick)
+    if "facets" in parts and "sets" not in parts:  # a change of this model alone
+        for name, part in (("known", with_known(names, FACETS)), ("sets", on_sets(names, options.quick, FACETS))):
+            results[name] = results.get(name, {}) | part
+    if "variants" in parts:
+        results["variants"] = grades_variants.measured(names)
     if options.quick:
         print({part: results[part] for part in results})
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import records
 from common import arguments, table, write
 
 import crowdppl
@@ -21,6 +22,7 @@ SETS = ("movie-reviews", "we8there", "emotion")
 WITHOUT_TRUTH = ("asset-meaning", "asset-fluency", "asset-simplicity", "emotion")
 GIVEN = 5  # labels of an item from which the mean of the others is predicted
 LEVEL = 0.89
+PARTS = ("time", "coverage", "hanna", "held-out", "sets")
 KNOWN = 200
 
 
@@ -299,13 +301,21 @@ the caller states the scale.
 
 def main() -> None:
     """Measure, print, write."""
-    options = arguments(__doc__ or "")
-    quick = options.quick
-    results: dict[str, Any] = {"simulations": 2 if quick else 50, "time": timed(quick)}
-    results["coverage"] = coverage(results["simulations"])
-    results["hanna"] = with_known(1 if quick else 10)
-    results["held out"] = held_out(WITHOUT_TRUTH[:1] if quick else WITHOUT_TRUTH, 1 if quick else 5)
-    results["sets"] = on_sets(SETS[:1] if quick else SETS)
+    options = arguments(__doc__ or "", PARTS)
+    quick, parts = options.quick, PARTS if options.only is None else options.only
+    earlier = None if options.only is None else records.load("numeric", records.folder_of(options.out))
+    results: dict[str, Any] = {} if earlier is None else earlier["results"]
+    if "time" in parts:
+        results["time"] = timed(quick)
+    if "coverage" in parts:
+        results["simulations"] = 2 if quick else 50
+        results["coverage"] = coverage(results["simulations"])
+    if "hanna" in parts:
+        results["hanna"] = with_known(1 if quick else 10)
+    if "held-out" in parts:
+        results["held out"] = held_out(WITHOUT_TRUTH[:1] if quick else WITHOUT_TRUTH, 1 if quick else 5)
+    if "sets" in parts:
+        results["sets"] = on_sets(SETS[:1] if quick else SETS)
     if quick:
         print(results)
         return

@@ -6,7 +6,8 @@ measurement). A continuous item is graded by raters with thresholds of their own
 
 Model, for grades ``0..K-1``::
 
-    item       x_i                  ~ Normal(0, 1), on S nodes
+    items      log p(x = s)         = -s^2 / 2 + sum_b a_b h_b(s) + constant,  a_b ~ Normal(0, shape_scale)
+    item       x_i                  ~ p, on S nodes
     crowd      log c, m             ~ Normal(log slope, slope_scale), Normal(0, middle_scale)
                log g_l              ~ Normal(log (2 reach / (K - 1)), gap_scale)            l = 1..K-2
     spread     1 / sigma^2          ~ Gamma(2, 2 spread^2), for slopes, middles and gaps
@@ -17,6 +18,9 @@ Model, for grades ``0..K-1``::
 Where raters grade by several criteria, grades by criterion ``c`` have the thresholds ``t_jl + d_c``::
 
     criterion  b_c ~ Normal(0, criterion_scale),  d_c = b_c - mean(b)
+
+The functions ``h_b`` are smooth and orthogonal to those that shift or stretch the items (:mod:`crowdppl.model.place_shapes`).
+Items need not be normal, and most of them may be at one end.
 
 A rater with a high middle is severe. The *true grade* of an item is what a reference rater gives it, who is one more rater, with
 wide priors around the crowd, and known true grades are grades of this rater. Where none are known, it is what a rater drawn from
@@ -38,7 +42,7 @@ from torch import Tensor
 from crowdppl.arguments import shown
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.model import graded_criteria
+from crowdppl.model import graded_criteria, place_shapes
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.graded_rows import RaterForm, RaterPrior, drawn, raised, table
 from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_whole
@@ -71,6 +75,8 @@ class GradedFacets(AnnotationModel):
         spreads: prior spread of raters around the crowd: of log slopes, of middles (severity), and of log distances.
         reference: prior standard deviation of the same three numbers of the reference rater around the crowd.
         criterion_scale: prior standard deviation of the difficulty of a criterion, on the logit scale.
+        shapes: number of components by which the distribution of the items differs from a normal one; 0 for a normal one.
+        shape_scale: prior standard deviation of this difference, of log densities; components follow from it.
     """
 
     nodes: int = 25
@@ -82,6 +88,8 @@ class GradedFacets(AnnotationModel):
     spreads: tuple[float, float, float] = (0.4, 0.7, 0.3)
     reference: tuple[float, float, float] = (0.7, 1.0, 0.5)
     criterion_scale: float = 1.0
+    shapes: int = 6
+    shape_scale: float = 2.0
 
     default_method: ClassVar[str] = "em"
     dims: ClassVar = {
@@ -95,12 +103,16 @@ class GradedFacets(AnnotationModel):
         "criterion_number": ("criterion",),
         "difficulty": ("criterion",),
         "criterion_grades": ("criterion", "given_label"),
+        "shape": ("shape_component",),
     }
     viewed: ClassVar = ("criterion_grades",)
 
     def __post_init__(self) -> None:
         require_whole(self, "nodes", least=3)
-        require_positive(self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale", "criterion_scale")
+        require_whole(self, "shapes", least=0)
+        require_positive(
+            self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale", "criterion_scale", "shape_scale"
+        )
         for name in ("spreads", "reference"):
             given = getattr(self, name)
             numbers = (
@@ -121,6 +133,10 @@ class GradedFacets(AnnotationModel):
     def states(self, data: Annotations) -> int:
         """Return the number of nodes."""
         return self.nodes
+
+    def _basis(self, data: Annotations) -> Tensor:
+        """Return the components of the distribution of items, at the nodes, ``(S, B)``."""
+        return place_shapes.basis(self.nodes, self.shapes, OUTERMOST).to(data.device, data.dtype)
 
     def _crowd_prior(self, data: Annotations) -> RaterPrior:
         """Return the prior of the crowd's numbers, ``(K,)``."""
@@ -154,6 +170,9 @@ class GradedFacets(AnnotationModel):
         if data.criteria is not None:
             zeros = torch.zeros(data.number_of_criteria, dtype=data.dtype, device=data.device)
             out["criterion_number"] = pyro.sample("criterion_number", Normal(zeros, self.criterion_scale).to_event(1))
+        zeros = self._basis(data).new_zeros(self._basis(data).shape[-1])
+        if len(zeros):
+            out["shape"] = pyro.sample("shape", Normal(zeros, self.shape_scale).to_event(1))
         return out
 
     def _sample(self, prefix: str, prior: RaterPrior) -> Parameters:
@@ -168,7 +187,7 @@ class GradedFacets(AnnotationModel):
         return out
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return the normal distribution of the items over the nodes."""
+        """Return the distribution of the items over the nodes."""
         return Categorical(logits=self.log_truth(parameters, data))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -213,8 +232,8 @@ class GradedFacets(AnnotationModel):
         out = {"severity": middle - (self._share(data) * middle).sum(-1, keepdim=True)}
         if data.criteria is None:
             return out
-        weight = self.log_truth(parameters, data).exp()
-        by_row = (self.tables_by_criterion(parameters, data) * weight.unsqueeze(-1)).sum(-2)  # (..., J*L, K)
+        weight = self.log_truth(parameters, data).exp().unsqueeze(-2).unsqueeze(-1)  # (..., 1, S, 1)
+        by_row = (self.tables_by_criterion(parameters, data) * weight).sum(-2)  # (..., J*L, K)
         shares = (by_row.unflatten(-2, (data.J, -1)) * self._share(data)[:, None, None]).sum(-3)
         return out | {
             "difficulty": graded_criteria.difficulties(parameters["criterion_number"]),
@@ -229,8 +248,8 @@ class GradedFacets(AnnotationModel):
     # ------------------------------------------------------------------ closed forms
 
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the log-probabilities of the nodes, ``(S,)``."""
-        return (-self.places(data).square() / 2).log_softmax(-1)
+        """Return the log-probabilities of the nodes, ``(..., S)``; of a normal distribution without a shape."""
+        return place_shapes.log_shares(self.places(data), self._basis(data), parameters.get("shape"))
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the probabilities of the grades at the nodes, ``(..., J, S, K)``, in the mean over criteria."""
@@ -291,6 +310,8 @@ class GradedFacets(AnnotationModel):
             + raters.log_density(_rater(parameters)).sum(-1)
             + RaterPrior(crowd, self._reference_precision(data)).log_density(_rater(parameters, "reference_"))
         )
+        if "shape" in parameters:
+            out = out + Normal(0.0, self.shape_scale).log_prob(parameters["shape"]).sum(-1)
         if data.criteria is None:
             return out
         return out + Normal(0.0, self.criterion_scale).log_prob(parameters["criterion_number"]).sum(-1)
@@ -299,7 +320,8 @@ class GradedFacets(AnnotationModel):
         """Return all parameters after Newton steps, which raise the expected log joint.
 
         The first M step goes on to learn the spreads by empirical Bayes: at the joint mode of a spread and the raters there would
-        be none. Later ones keep them.
+        be none. It learns the shape of the items, too. Later ones keep both: a shape and the crowd's slope and thresholds
+        describe nearly the same, and EM of all of them would take hundreds of steps.
         """
         if parameters is not None:
             return self._stepped(responsibility, data, parameters)[0]
@@ -310,6 +332,11 @@ class GradedFacets(AnnotationModel):
             off = (_rater(parameters) - _rater(parameters, "crowd_")).square() + variance  # (J, K)
             number, sums = self._squares(off[data.annotations_per_worker > 0])
             parameters["spread_precision"] = (2 * PSEUDO + number) / (2 * self._rates(data) + sums)
+            if "shape" in parameters:
+                at_nodes, basis = responsibility.sum(-2), self._basis(data)
+                parameters["shape"] = place_shapes.raised(
+                    parameters["shape"], at_nodes, self.places(data), basis, self.shape_scale
+                )
             if n + 1 < ROUNDS:
                 joint = self.log_likelihoods(parameters, data) + self.log_truth(parameters, data)
                 if data.clamp is not None:
@@ -395,6 +422,9 @@ class GradedFacets(AnnotationModel):
         crowd = self._crowd_prior(data).mean
         precision = PSEUDO / self._rates(data)
         out = self._named(crowd.expand(data.J + 1, data.K), crowd) | {"spread_precision": precision}
+        basis = self._basis(data)
+        if basis.shape[-1]:
+            out["shape"] = basis.new_zeros(basis.shape[-1])
         return out if data.criteria is None else out | {"criterion_number": precision.new_zeros(len(data.criteria))}
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -410,10 +440,15 @@ class GradedFacets(AnnotationModel):
             offset = graded_criteria.with_reference(graded_criteria.offsets(free, self.nodes), data.J)
         raters = drawn(raters, counts, points, prior, offset)
         criteria = {} if free is None else {"criterion_number": free}
-        return self._completed(raters, parameters, data) | criteria
+        weight = None if data.weight is None else data.weight.expand(truth.shape)
+        at_nodes = place_shapes.counted(truth, self.nodes, weight).to(data.dtype)
+        return self._completed(raters, at_nodes, parameters, data) | criteria
 
-    def _completed(self, raters: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return raters ``(C, J+1, K)`` with crowds and spreads drawn given them and the ``parameters`` before, exactly."""
+    def _completed(self, raters: Tensor, at_nodes: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return raters ``(C, J+1, K)`` with the rest drawn given them, items by node ``(C, S)`` and the ``parameters`` before.
+
+        Crowds and spreads are drawn exactly, shapes by Metropolis-Hastings steps.
+        """
         own, precision = self._crowd_prior(data), self._precisions(parameters, data)
         total = own.precision + precision.sum(-2)
         mean = (own.precision * own.mean + (precision * raters).sum(-2)) / total
@@ -421,20 +456,24 @@ class GradedFacets(AnnotationModel):
         off = (raters[..., :-1, :] - crowd.unsqueeze(-2)).square()
         number, sums = self._squares(off)
         spread = Gamma(PSEUDO + number.expand_as(sums) / 2, self._rates(data) + sums / 2).sample()
-        return self._named(raters, crowd) | {"spread_precision": spread}
+        out = self._named(raters, crowd) | {"spread_precision": spread}
+        if "shape" in parameters:
+            start = parameters["shape"].expand(len(raters), -1)
+            out["shape"] = place_shapes.drawn(start, at_nodes, self.places(data), self._basis(data), self.shape_scale)
+        return out
 
     def compiled_raters(self, data: Annotations) -> RaterForm:
         """Return what compiled draws and readings of raters need."""
         return RaterForm(
             nodes=self.places(data),
-            log_truth=self.log_truth({}, data),
+            log_truth=lambda parameters: self.log_truth(dict(parameters), data),
             share=self._share(data),
             raters=self._all_raters,
             offsets=lambda parameters: graded_criteria.difficulties(
                 parameters.get("criterion_number", parameters["middle"][..., :1])
             ),
             prior=lambda parameters: RaterPrior(_rater(parameters, "crowd_"), self._precisions(dict(parameters), data)),
-            completed=lambda raters, parameters: self._completed(raters, dict(parameters), data),
+            completed=lambda raters, at_nodes, parameters: self._completed(raters, at_nodes, dict(parameters), data),
         )
 
     @staticmethod

@@ -45,6 +45,7 @@ from crowdppl.models import DawidSkene, GradedFacets, WorkerGroups
 from crowdppl.posterior.workers import default_level
 
 Array = npt.NDArray[Any]
+FACETS = GradedFacets(shapes=0)  # places of groups are normal, so that two of them have a correlation
 MODELS = ("one truth", "one place", "places of groups")
 # Largest correlation between places of groups: with more, the distance of two places is below that of two nodes.
 CLOSEST = 0.97
@@ -282,7 +283,7 @@ class _Places:
     def fitted(cls, data: Annotations, of: Tensor, groups: int) -> _Places:
         """Fit by EM: one place for ``groups=1``."""
         split = _by_group(data, of, groups)
-        model, nodes = GradedFacets(), GradedFacets().places(split)
+        model, nodes = FACETS, FACETS.places(split)
         belief, parameters, correlation, last = model.initial(split), None, 0.5, -np.inf
         for _ in range(MOST):
             parameters = model.m_step(belief, split, parameters)
@@ -300,7 +301,7 @@ class _Places:
     @property
     def confusion(self) -> Tensor:
         """Probabilities of the grades at each node, by rater: ``(J, S, K)``."""
-        return GradedFacets().confusion(self.parameters, self.data)
+        return FACETS.confusion(self.parameters, self.data)
 
     def predicted(self, item: Tensor, worker: Tensor, label: Tensor) -> Tensor:
         """Return the probability of further annotations, ``(n,)``."""

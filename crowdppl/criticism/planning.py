@@ -138,6 +138,7 @@ class Crowd:
             "crowd_log_slope": np.array(math.log(model.slope)),
             "crowd_middle": np.array(0.0),
             "spread_precision": spreads**-2.0,
+            "shape": np.zeros(model.shapes),  # normal items
         }
         return out | ({"crowd_log_gaps": gaps} if len(gaps) else {})
 

@@ -163,10 +163,10 @@ def states_at() -> Any:
     """Return the compiled draws of states.
 
     Its arguments: ``below (N, S)``, the probability of each state of an item and of those before it; ``stream (4,)`` of random
-    numbers, changed; ``out (N, D)``, written.
+    numbers, changed; ``out (N, D)``, written; and ``number (D, S)`` of items in each state, to which items are added.
     """
 
-    def run(below: Any, stream: Any, out: Any) -> None:
+    def run(below: Any, stream: Any, out: Any, number: Any) -> None:
         below, out = borrowed(below), borrowed(out)
         S = below.shape[1]
         for i in range(out.shape[0]):
@@ -179,9 +179,10 @@ def states_at() -> Any:
                     else:
                         state = middle + 1
                 out[i, draw] = state
+                number[draw, state] += 1.0
 
     run.__qualname__ += f".{_version()}"
-    return compiled(run, "void(f8[:,::1], u8[::1], u1[:,::1])", nogil=True, error_model="numpy")
+    return compiled(run, "void(f8[:,::1], u8[::1], u1[:,::1], f8[:,::1])", nogil=True, error_model="numpy")
 
 
 # Start, item, base, label; states; raters, mean, precision; nodes, first, offsets; proposals, stream; draws.
@@ -312,7 +313,7 @@ def _read_item(start: Any, end: Any, row: Any, base: Any, tables: Any, weight: A
 
 # Raters, reference, offsets; share, first, prior; start, row, base, known; stream; tables; what is written.
 READING = (
-    "void(f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], u8[::1], u4[::1], u4[::1], i2[::1], u8[::1], "
+    "void(f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[:,::1], u8[::1], u4[::1], u4[::1], i2[::1], u8[::1], "
     "f8[:,::1], f8[:,::1], i2[:,::1], i4[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1])"
 )
 
@@ -324,7 +325,7 @@ def reading() -> Any:
     Its arguments, for ``D`` draws, ``J`` raters, ``K`` grades, ``S`` nodes in each of ``L`` blocks: ``raters (D, J, K)``;
     the ``reference`` rater ``(D, K)``, or ``(0, K)`` where true grades are those of a rater drawn from the crowd;
     exponentials of the blocks' ``offsets (D, L)``; the ``share (J,)`` of each rater in the crowd; the first node and their
-    distance ``(2,)``; the ``prior (S,)`` of the nodes; ``start (N+1,)``, ``row (A,)`` = rater * K + grade and ``base (A,)`` of
+    distance ``(2,)``; the ``prior (D, S)`` of the nodes; ``start (N+1,)``, ``row (A,)`` = rater * K + grade and ``base (A,)`` of
     annotations sorted by item; ``known (N,)``, a true grade or -1; ``stream (4,)`` of random numbers, changed;
     ``tables (J*K, L*S)``, room.
     Written are ``likelihood (D, N)``, ``truth (D, N)``, ``correct (D, J)``, ``mean (N, K)``, to which probabilities are added,
@@ -351,7 +352,7 @@ def reading() -> Any:
         confusion: Any,
         prevalence: Any,
     ) -> None:
-        J, K, S, L = raters.shape[1], raters.shape[2], prior.shape[0], offsets.shape[1]
+        J, K, S, L = raters.shape[1], raters.shape[2], prior.shape[1], offsets.shape[1]
         tables, row, base = borrowed(tables), borrowed(row), borrowed(base)
         apart, odds, weight, probability = np.empty(2 * K), np.empty(S), np.empty(S), np.empty(K)
         given, of_class, own = np.empty((K, S)), np.empty((K, S)), np.empty((K, S))
@@ -370,7 +371,7 @@ def reading() -> Any:
             for k in range(K):
                 total = 0.0
                 for s in range(S):
-                    of_class[k, s] = given[k, s] * prior[s]
+                    of_class[k, s] = given[k, s] * prior[draw, s]
                     total += of_class[k, s]
                 prevalence[draw, k] = total
                 for s in range(S):
@@ -393,7 +394,7 @@ def reading() -> Any:
             for i in range(known.shape[0]):
                 only: Any = np.intp(known[i])
                 for s in range(S):
-                    weight[s] = prior[s]
+                    weight[s] = prior[draw, s]
                 log = _read_item(start[i], start[i + 1], row, base, tables, weight, ones if only < 0 else given[only])
                 whole = 0.0
                 for s in range(S):

@@ -47,21 +47,22 @@ class RaterForm:
 
     Attributes:
         nodes: places of an item, evenly spaced, ``(S,)``.
-        log_truth: their log-probabilities, likewise.
+        log_truth: from parameters to their log-probabilities, ``(..., S)``.
         share: of each rater in the crowd, ``(J,)``.
         raters: from parameters to the numbers of raters and, last, of the reference rater, ``(..., J+1, K)``.
         offsets: from parameters to the offset of each criterion, ``(..., L)``.
         prior: from parameters to the prior of one set of raters, a mean ``(K,)`` and precisions ``(J+1, K)``.
-        completed: from draws of raters ``(C, J+1, K)`` and the parameters before to draws of all parameters.
+        completed: from draws of raters ``(C, J+1, K)``, numbers of items by node ``(C, S)`` and the parameters before to draws of
+            all parameters.
     """
 
     nodes: Tensor
-    log_truth: Tensor
+    log_truth: Callable[[Mapping[str, Tensor]], Tensor]
     share: Tensor
     raters: Callable[[Mapping[str, Tensor]], Tensor]
     offsets: Callable[[Mapping[str, Tensor]], Tensor]
     prior: Callable[[Mapping[str, Tensor]], RaterPrior]
-    completed: Callable[[Tensor, Mapping[str, Tensor]], dict[str, Tensor]]
+    completed: Callable[[Tensor, Tensor, Mapping[str, Tensor]], dict[str, Tensor]]
 
 
 def thresholds(raters: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from catalog import quiet_fit
 
 from crowdppl import DataError, ModelError, criticism
 from crowdppl.inference.predict import data_of
+from crowdppl.model import place_shapes
 from crowdppl.model.sampling import simulate
 from crowdppl.models import GradedFacets
 from crowdppl.report.grades import fit_sentence
@@ -29,7 +30,7 @@ def own_tables(posterior):
     """Return the places of items, their weights, and the tables of raters at the mode, by the equations of the model."""
     point = posterior.tree["point"].to_dataset()
     x = np.linspace(-4, 4, 25)
-    weight = np.exp(-(x**2) / 2)
+    weight = np.exp(-(x**2) / 2 + place_shapes.basis(25, 6, 4.0).numpy() @ point["shape"].values)
     tables = []
     for j in range(6):
         heights = np.concatenate([[0.0], np.exp(point["log_gaps"].values[j]).cumsum()])

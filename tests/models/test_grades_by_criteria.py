@@ -19,7 +19,7 @@ from crowdppl import Annotations, criticism, metrics
 from crowdppl.data import datasets
 from crowdppl.errors import CrowdpplWarning, DataError, OptionError, silent
 from crowdppl.isolation import isolated
-from crowdppl.model import graded_criteria, graded_rows
+from crowdppl.model import graded_criteria, graded_rows, place_shapes
 from crowdppl.model.bound import bind
 from crowdppl.model.contract import check
 from crowdppl.model.plates import Plates
@@ -70,7 +70,7 @@ def test_log_joint_is_the_sum_written_out(known):
         joint = model.item_log_joint(p, data).numpy()
         emission = model.emission(p, data).log_prob(data.label.unsqueeze(-1)).numpy()
     nodes = np.linspace(-4, 4, 7)
-    weight = np.exp(-(nodes**2) / 2)
+    weight = np.exp(-(nodes**2) / 2 + place_shapes.basis(7, 6, 4.0).numpy() @ p["shape"].numpy())
     weight /= weight.sum()
     free = p["criterion_number"].numpy()
     d = free - free.mean()

@@ -85,17 +85,26 @@ class GradedSampler(TorchSampler):
         with closing(Threads(PARTS)) as threads:
             for first in range(0, count, step):
                 size = min(step, count - first)
-                states = self._states(below, size, threads)
+                states, at_nodes = self._states(below, size, threads)
                 drawn = self._raters(raters, prior, states, threads).transpose(0, 1).to(data.dtype)
-                parts.append(self.form.completed(drawn, point))
+                parts.append(self.form.completed(drawn, at_nodes.to(data.dtype), point))
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
 
-    def _states(self, below: np.ndarray, count: int, threads: Threads) -> np.ndarray:
-        """Draw states of all items ``(N, count)`` from sums of their probabilities ``(N, S)``."""
+    def _states(self, below: np.ndarray, count: int, threads: Threads) -> tuple[np.ndarray, Tensor]:
+        """Draw states of all items ``(N, count)`` from sums of their probabilities ``(N, S)``; return them and ``(count, S)``.
+
+        The latter is the number of items in each state.
+        """
         out = np.empty((len(below), count), dtype=np.uint8)
-        run = _kernels().states_at()
-        threads.all([partial(run, below[part], _stream(), out[part]) for part in _parts(len(below))])
-        return out
+        parts, run = _parts(len(below)), _kernels().states_at()
+        numbers = np.zeros((len(parts), count, below.shape[1]))
+        threads.all(
+            [
+                partial(run, below[part], _stream(), out[part], number)
+                for part, number in zip(parts, numbers, strict=True)
+            ]
+        )
+        return out, torch.from_numpy(numbers.sum(0))
 
     def _raters(self, raters: Tensor, prior: RaterPrior, states: np.ndarray, threads: Threads) -> Tensor:
         """Draw raters given states, ``(J+1, count, K)``."""
@@ -166,12 +175,13 @@ class GradedReadings:
         """Evaluate a part of the draws, some at a time."""
         data, form = self.data, self.form
         table = np.empty((data.J * data.K, self.size // (data.J * data.K)))
-        share, prior = form.share.double().numpy(), form.log_truth.exp().double().numpy()
+        share = form.share.double().numpy()
         at_a_time = max(1, CALL // (len(form.nodes) * (data.A + data.N * data.K) + self.size * data.K))
         for first in range(part.start, part.stop, at_a_time):
             some = slice(first, min(first + at_a_time, part.stop))
             parameters = {name: value[some] for name, value in flat.items()}
             raters = form.raters(parameters).double()
+            prior = form.log_truth(parameters).double().exp().expand(len(raters), -1)
             reference = raters[:, -1] if data.clamp is not None else raters[:0, -1]
             _kernels().reading()(
                 raters[:, :-1].contiguous().numpy(),
@@ -179,7 +189,7 @@ class GradedReadings:
                 form.offsets(parameters).double().exp().contiguous().numpy(),
                 share,
                 _line(form),
-                prior,
+                prior.contiguous().numpy(),
                 self.start,
                 self.row,
                 self.base,
