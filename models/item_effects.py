@@ -66,8 +66,8 @@ MEAN, PRECISION = (2.0, 2.0), (1.0, 1.0)
 LARGEST = 10.0
 # Share of the anchor that a crowd without effects does without; the rest steadies fits to few annotations.
 RELEASED = 0.9
-# Rounds of Newton steps in the first M step, which also learns the crowd's competence, and in each later one.
-FIRST, LATER = 20, 1
+# Rounds of steps in the first M step, which also learns the crowd's competence; each later one takes a Newton step.
+FIRST = 20
 
 
 def _is_strength(value: object) -> bool:
@@ -277,12 +277,13 @@ class ItemEffects(AnnotationModel):
         parameters = self._start(data) if parameters is None else parameters
         mean, precision = parameters["crowd_mean"], parameters["crowd_precision"]
         rows = self._rows(parameters, data)
-        for _ in range(FIRST if first else LATER):
-            variance = rows.newton_step(counts, mean, precision)  # (J,) approximate posterior variance of competence
-            if first:
-                mean = (rows.competence.sum() + MEAN[0]) / (data.J + 1)
-                spread = ((rows.competence - mean).square() + variance).sum()
-                precision = (data.J + 2 * PRECISION[0]) / (spread + 2 * PRECISION[1])
+        if not first:
+            rows.newton_step(counts, mean, precision)
+        for _ in range(FIRST if first else 0):
+            variance = rows.first_step(counts, mean, precision)  # (J,) approximate posterior variance of competence
+            mean = (rows.competence.sum() + MEAN[0]) / (data.J + 1)
+            spread = ((rows.competence - mean).square() + variance).sum()
+            precision = (data.J + 2 * PRECISION[0]) / (spread + 2 * PRECISION[1])
         return out | {"crowd_mean": mean, "crowd_precision": precision} | rows.parameters()
 
     def _by_strength(self, effects: Tensor, data: Annotations) -> Tensor:

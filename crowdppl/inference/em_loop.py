@@ -172,8 +172,7 @@ class EMLoop:
 
     def _remember(self, run: EMState, theta: Parameters) -> None:
         """Take an M step to ``theta``, and extrapolate from it and the steps before."""
-        earlier = run.path[-self.expectation.memory :]
-        run.path = [*earlier, anderson.remembered(self.space, earlier, run.theta, theta)]
+        run.path = anderson.remembered(self.space, run.path, self.expectation.memory, run.theta, theta)
         run.theta = theta
         if len(run.path) > 1 and run.evaluations < self.max_iter:  # else no E step follows
             run.extrapolated = anderson.extrapolate(self.space, run.path, theta)

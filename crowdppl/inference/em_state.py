@@ -46,8 +46,8 @@ class EMState:
     Attributes:
         theta: the current parameters.
         extrapolated: parameters to try in place of them.
-        path: the points before, from which the next extrapolation starts: up to two, or what
-            :func:`crowdppl.inference.anderson.remembered` returns of the last steps.
+        path: the points before, from which the next extrapolation starts: up to two, or a path of
+            :mod:`crowdppl.inference.anderson`.
         trace: log posterior at every accepted point.
         evaluations: number of E steps.
         small_gains: how many gains in a row were below the tolerance.
