@@ -32,7 +32,9 @@ SMALLEST = 1e-300
 FARTHEST = 32.0
 
 
-def remembered(space: Space, path: list[Parameters], memory: int, point: Parameters, image: Parameters) -> list[Parameters]:
+def remembered(
+    space: Space, path: list[Parameters], memory: int, point: Parameters, image: Parameters
+) -> list[Parameters]:
     """Return the path after an M step.
 
     Args:

@@ -43,8 +43,8 @@ def begin_workers(
 ) -> Any:
     """Take half the Newton step of each parameter of the workers, or a part of it that does not lower the log joint.
 
-    For the first M step: mean and precision of the competence, which it learns, would be others after longer steps, since learning
-    ends before it converges.
+    For the first M step: mean and precision of the competence, which it learns, would be others after longer steps, since
+    learning ends before it converges.
 
     Returns:
         The log-likelihood of all rows after the steps, and the sum of the approximate posterior variances of the workers'

@@ -129,18 +129,19 @@ class Rows:
 
     def log_prior(self, mean: Tensor, precision: Tensor) -> Tensor:
         """Return the log density of the four sites, ``(...)``, given mean and precision of the competence ``(...)``."""
-        off = self.competence - mean.unsqueeze(-1)
-        out = (-precision.unsqueeze(-1) * off.square() / 2 + (precision.unsqueeze(-1) / (2 * math.pi)).log() / 2).sum(
-            -1
-        )
-        for value, scale, axes in zip(
-            (self.preferences, self.crowd_confusion, self.deviations),
-            self.scales,
-            ((-2, -1), (-2, -1), (-3, -2, -1)),
-            strict=True,
-        ):
-            size = math.prod(value.shape[axis] for axis in axes)
-            out = out - (value / scale).square().sum(axes) / 2 - size * (math.log(scale) + math.log(2 * math.pi) / 2)
+        priors = self.log_priors(mean, precision)
+        crowd = priors.pop("crowd_confusion")
+        return crowd + sum(value.sum(-1) for value in priors.values())
+
+    def log_priors(self, mean: Tensor, precision: Tensor) -> Parameters:
+        """Return the same for each site: ``(...)`` of the crowd's confusion, ``(..., J)`` of the workers'."""
+        off, precision = self.competence - mean.unsqueeze(-1), precision.unsqueeze(-1)
+        out = {"competence": (precision / (2 * math.pi)).log() / 2 - precision * off.square() / 2}
+        names = ("preferences", "crowd_confusion", "deviations")
+        values = (self.preferences, self.crowd_confusion.flatten(-2), self.deviations.flatten(-2))
+        for name, value, scale in zip(names, values, self.scales, strict=True):
+            constant = value.shape[-1] * (math.log(scale) + math.log(2 * math.pi) / 2)
+            out[name] = -torch.linalg.vecdot(value, value) / (2 * scale**2) - constant
         return out
 
     # ------------------------------------------------------------------ mode
@@ -208,9 +209,13 @@ class Rows:
         slope = deviation * (ends + self.deviations)
         curvature = deviation * (self.eye - deviation * inverse)
         own = torch.cat([curvature.sum(-3), curvature.diagonal(dim1=-3, dim2=-2).sum(-1).unsqueeze(-2)], -2)
-        right = torch.cat([own[..., -1, :], curvature.diagonal(dim1=-3, dim2=-2).diagonal(dim1=-2, dim2=-1).sum(-1, True)], -1)
+        right = torch.cat(
+            [own[..., -1, :], curvature.diagonal(dim1=-3, dim2=-2).diagonal(dim1=-2, dim2=-1).sum(-1, True)], -1
+        )
         own = torch.cat([own, right.unsqueeze(-1)], -1)  # (..., J, K+1, K+1), the competence last
-        prior = torch.cat([torch.full_like(self.preferences, preference), torch.zeros_like(right[..., :1]) + precision], -1)
+        prior = torch.cat(
+            [torch.full_like(self.preferences, preference), torch.zeros_like(right[..., :1]) + precision], -1
+        )
         given = torch.cat([slope.sum(-2), slope.diagonal(dim1=-2, dim2=-1).sum(-1, True)], -1)
         given = given - prior * torch.cat([self.preferences, (self.competence - mean).unsqueeze(-1)], -1)
         step = torch.linalg.solve(own + torch.diag_embed(prior), given)
