@@ -7,7 +7,9 @@ algorithms. Journal of Computational and Graphical Statistics 28(4), 834-846; wi
 Where SQUAREM follows one direction, this solves for the combination of the last steps whose residual is smallest, as quasi-Newton
 methods do. docs/benchmarks/time-to-answer.md compares the two.
 
-A path is a list: for each of the last steps how it differs from the step before, then the last step itself.
+A path is a dictionary of arrays, for ``P`` coordinates and up to ``T`` differences between consecutive steps, in a ring: ``moves``
+and ``bends (T, P)``, how coordinates after a step and residuals changed; ``products (T, T)`` of the bends; and of the last step the
+coordinates ``image (P,)``, the ``residual (P,)``, and the ``number ()`` of differences so far.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.distributions.transforms import ExpTransform
+from torch.distributions import constraints
 
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
+from crowdppl.model.program import base
 
 Array = npt.NDArray[np.float64]
 
@@ -30,66 +33,76 @@ RIDGE = 1e-12
 SMALLEST = 1e-300
 # Where steps become longer, how many of the last one at most to go ahead.
 FARTHEST = 32.0
+# Supports whose coordinates are logarithms.
+POSITIVE = (constraints.positive, constraints.nonnegative)
 
 
-def remembered(
-    space: Space, path: list[Parameters], memory: int, point: Parameters, image: Parameters
-) -> list[Parameters]:
-    """Return the path after an M step.
+def begun(space: Space, memory: int, point: Parameters, image: Parameters) -> Parameters:
+    """Return the path after a first M step.
 
     Args:
         space: of the model's sites.
-        path: before it; of the first steps only ``memory - 1`` are kept.
         memory: the largest number of differences.
         point: the parameters before the step, by site.
         image: those after it.
-
-    Returns:
-        Of each difference the coordinates ``move (P,)``, how those after the step changed, and ``bend (P,)``, how the residual
-        did, and the ``products (T,)`` of the bend with those of the differences before and itself. Of the last step the
-        coordinates ``image (P,)`` and the ``residual (P,)``.
     """
     to = _coordinates(space, image)
     residual = to - _coordinates(space, point)
+    arrays = {
+        "moves": np.zeros((memory, len(to))),
+        "bends": np.zeros((memory, len(to))),
+        "products": np.zeros((memory, memory)),
+        "image": to,
+        "residual": residual,
+        "number": np.zeros((), dtype=np.int64),
+    }
+    return {name: torch.from_numpy(value) for name, value in arrays.items()}
+
+
+def cut(path: Parameters) -> Parameters:
+    """Return a path without its differences, in the same memory."""
+    return path | {"number": torch.zeros_like(path["number"])}
+
+
+def remembered(space: Space, path: Parameters, point: Parameters, image: Parameters) -> Parameters:
+    """Return a path after another M step, whose memory is written over; arguments as of :func:`begun`."""
+    moves, bends, products = (path[name].numpy() for name in ("moves", "bends", "products"))
+    to, number = _coordinates(space, image), int(path["number"])
+    residual, place = to - _coordinates(space, point), number % len(moves)
+    np.subtract(to, path["image"].numpy(), out=moves[place])
+    np.subtract(residual, path["residual"].numpy(), out=bends[place])
+    size = min(number + 1, len(moves))
+    products[place, :size] = products[:size, place] = bends[:size] @ bends[place]
     last = {"image": torch.from_numpy(to), "residual": torch.from_numpy(residual)}
-    if not path:
-        return [last]
-    bend = residual - path[-1]["residual"].numpy()
-    earlier = path[max(0, len(path) - memory) : -1]
-    products = np.array([*(np.dot(bend, step["bend"].numpy()) for step in earlier), np.dot(bend, bend)])
-    change = {"move": to - path[-1]["image"].numpy(), "bend": bend, "products": products}
-    return [*earlier, {name: torch.from_numpy(value) for name, value in change.items()}, last]
+    return path | last | {"number": path["number"] + 1}
 
 
-def extrapolate(space: Space, path: list[Parameters], last: Parameters) -> Parameters:
+def extrapolate(space: Space, path: Parameters, last: Parameters) -> Parameters:
     """Extrapolate from consecutive steps of EM.
 
     Args:
         space: of the model's sites.
-        path: as :func:`remembered` returns it, with at least one difference.
+        path: with at least one difference.
         last: the parameters after the last step, by site.
 
     Returns:
         The extrapolated parameters; ``last`` where they would not be finite. Discrete sites keep the values of ``last``.
     """
-    differences, residual = path[:-1], path[-1]["residual"].numpy()
-    lower = np.zeros((len(differences), len(differences)))
-    for n, step in enumerate(differences):
-        lower[n, : n + 1] = step["products"].numpy()[-n - 1 :]
-    scale = 1 / np.sqrt(np.maximum(lower.diagonal(), SMALLEST))
-    gram = (lower + np.tril(lower, -1).T) * scale * scale[:, None] + RIDGE * np.eye(len(differences))
-    right = np.array([np.dot(step["bend"].numpy(), residual) for step in differences])
+    moves, bends, products = (path[name].numpy() for name in ("moves", "bends", "products"))
+    residual, number = path["residual"].numpy(), int(path["number"])
+    size, newest = min(number, len(moves)), (number - 1) % len(moves)
+    products = products[:size, :size]
+    scale = 1 / np.sqrt(np.maximum(products.diagonal(), SMALLEST))
+    gram = products * scale * scale[:, None] + RIDGE * np.eye(size)
     try:
-        weights = scale * np.linalg.solve(gram, scale * right)
+        weights = scale * np.linalg.solve(gram, scale * (bends[:size] @ residual))
     except np.linalg.LinAlgError:
         return last
-    step = np.zeros_like(residual)
-    for weight, change in zip(weights, differences, strict=True):
-        step -= weight * change["move"].numpy()
+    step = -(weights @ moves[:size])
     if np.dot(step, residual) < 0:  # steps become longer: the residual is 0 behind, where the objective is not greatest
-        length = np.sqrt(np.dot(residual, residual) / max(lower[-1, -1], SMALLEST))
-        step = min(length, FARTHEST) * differences[-1]["move"].numpy()
-    vector = path[-1]["image"].numpy() + step
+        length = np.sqrt(np.dot(residual, residual) / max(products[newest, newest], SMALLEST))
+        step = min(length, FARTHEST) * moves[newest]
+    vector = path["image"].numpy() + step
     return _parameters(space, vector, last) if np.isfinite(vector).all() else last
 
 
@@ -98,27 +111,34 @@ def _coordinates(space: Space, parameters: Parameters) -> Array:
     parts = []
     for name, kind in space.continuous.items():
         value = parameters[name]
-        transform = space.transforms[name]
-        if kind == "bounded" and not isinstance(transform, ExpTransform):
-            value, kind = transform.inv(value), "real"
+        if kind == "bounded" and not _positive(space, name):
+            value, kind = space.transforms[name].inv(value), "real"
         values = value.numpy().reshape(-1)
         parts.append(values if kind == "real" else np.log(np.maximum(values, SMALLEST)))
     return np.concatenate(parts)
 
 
+def _positive(space: Space, name: str) -> bool:
+    return any(base(space.supports[name]) is support for support in POSITIVE)
+
+
 def _parameters(space: Space, vector: Array, like: Parameters) -> Parameters:
-    """Return the sites of a vector of coordinates ``(P,)``; discrete ones, and coordinates' shapes, are those of ``like``."""
+    """Return the sites of a vector of coordinates ``(P,)``, which is written over.
+
+    Discrete sites, and the shapes of the others, are those of ``like``. Sites share the memory of the vector where they can.
+    """
     out, at = dict(like), 0
     for name, kind in space.continuous.items():
         shape, transform = tuple(like[name].shape), space.transforms[name]
-        simple = kind != "bounded" or isinstance(transform, ExpTransform)
-        shape = shape if simple else tuple(transform.inverse_shape(like[name].shape))
+        other = kind == "bounded" and not _positive(space, name)
+        shape = tuple(transform.inverse_shape(like[name].shape)) if other else shape
         part = vector[at : at + prod(shape)].reshape(shape)
         at += prod(shape)
         if kind == "simplex":
-            part = np.exp(part - part.max(-1, keepdims=True))
+            part -= part.max(-1, keepdims=True)
+            np.exp(part, out=part)
             part /= part.sum(-1, keepdims=True)
-        elif kind == "bounded" and simple:
-            part = np.exp(part)
-        out[name] = torch.from_numpy(np.asarray(part)) if simple else transform(torch.from_numpy(part))
+        elif kind == "bounded" and not other:
+            np.exp(part, out=part)
+        out[name] = transform(torch.from_numpy(part)) if other else torch.from_numpy(part)
     return out

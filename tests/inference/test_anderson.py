@@ -22,9 +22,10 @@ from crowdppl.models import ItemEffects
 
 def path_of(space, pairs, memory=10):
     """Return the path of steps between pairs of points."""
-    path = []
-    for point, image in pairs:
-        path = anderson.remembered(space, path, memory, point, image)
+    first, *others = pairs
+    path = anderson.begun(space, memory, *first)
+    for point, image in others:
+        path = anderson.remembered(space, path, point, image)
     return path
 
 
@@ -75,13 +76,13 @@ def test_the_fixed_point_of_a_linear_map_is_found_from_one_more_step_than_direct
     def step(x):
         return fixed + (rates * (directions @ (x - fixed))) @ directions
 
-    x, path = fixed + np.array([1.0, 2.0, 3.0]) @ directions, []
+    x, pairs = fixed + np.array([1.0, 2.0, 3.0]) @ directions, []
     for _ in range(4):
-        theta, image = (anderson._parameters(space, each, a_point(model, data)) for each in (x, step(x)))
-        path = anderson.remembered(space, path, 3, theta, image)
+        pairs.append([anderson._parameters(space, each.copy(), a_point(model, data)) for each in (x, step(x))])
         x = step(x)
-    end = path[-1]["image"].numpy()
-    last = anderson._parameters(space, end, a_point(model, data))
+    path = path_of(space, pairs, memory=3)
+    end = path["image"].numpy()
+    last = anderson._parameters(space, end.copy(), a_point(model, data))
     extrapolated = anderson._coordinates(space, anderson.extrapolate(space, path, last))
     assert abs(end - fixed).max() > 0.1
     np.testing.assert_allclose(extrapolated, fixed, rtol=1e-6, atol=1e-6)
@@ -99,7 +100,7 @@ def test_steps_that_become_longer_are_followed(problem):
 
 
 def test_the_first_steps_are_left_out(problem):
-    """Products that are remembered are those of a path that begins later, and its weights those of a least-squares fit."""
+    """Only the last differences count, and their weights are those of a least-squares fit; a path that is cut begins anew."""
     model, data, space = problem
     theta, away = a_point(model, data), a_point(model, data)
     points = [{name: value + 0.6**n * (away[name] - value) for name, value in theta.items()} for n in range(7)]
@@ -111,19 +112,24 @@ def test_the_first_steps_are_left_out(problem):
     weights = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1])[0]
     step = -weights @ np.diff(images, axis=0)
     path = path_of(space, list(pairwise(points)), memory=4)
-    assert len(path) == 5
+    assert path["moves"].shape == (4, places.shape[1])
     assert step @ residuals[-1] > 0
     wanted = anderson._parameters(space, images[-1] + step, points[-1])
     for name, value in anderson.extrapolate(space, path, points[-1]).items():
         torch.testing.assert_close(value, wanted[name], rtol=1e-6, atol=1e-8, msg=name)
+    anew = anderson.cut(path_of(space, list(pairwise(points[:4]))))
+    for point, image in pairwise(points[3:]):
+        anew = anderson.remembered(space, anew, point, image)
+    wanted = path_of(space, list(pairwise(points[2:])))
+    for name in ("moves", "bends", "products"):
+        torch.testing.assert_close(anew[name][:4], wanted[name][:4])
 
 
 def test_steps_that_repeat_leave_the_last_point(problem):
     """Equal steps have no direction: a matrix of zeros, whose solution adds nothing or is refused."""
     model, data, space = problem
     theta = a_point(model, data)
-    steps = path_of(space, [(theta, theta)] * 3)
-    after = anderson.extrapolate(space, steps, theta)
+    after = anderson.extrapolate(space, path_of(space, [(theta, theta)] * 3), theta)
     for name, value in theta.items():
         torch.testing.assert_close(after[name], value, rtol=1e-12, atol=1e-12, msg=name)
 
@@ -131,9 +137,9 @@ def test_steps_that_repeat_leave_the_last_point(problem):
 def test_infinite_coordinates_are_refused(problem):
     model, data, space = problem
     theta = a_point(model, data)
-    steps = path_of(space, [(theta, theta)] * 3)
-    steps[-1]["image"][-1] = math.inf
-    assert anderson.extrapolate(space, steps, theta) is theta
+    path = path_of(space, [(theta, theta)] * 3)
+    path["image"][-1] = math.inf
+    assert anderson.extrapolate(space, path, theta) is theta
 
 
 def test_the_log_posterior_never_falls_and_ends_where_squarem_ends(problem, monkeypatch):
@@ -171,8 +177,8 @@ def test_the_support_of_every_site_is_kept(problem):
     """Extrapolations far beyond the points are within the constraints of the sites."""
     model, data, space = problem
     theta, other = a_point(model, data), a_point(model, data)
-    *before, last = path_of(space, [(theta, other), (other, theta)])
-    far = anderson.extrapolate(space, [*before, last | {"image": 30 * last["image"]}], other)
+    path = path_of(space, [(theta, other), (other, theta)])
+    far = anderson.extrapolate(space, path | {"image": 30 * path["image"]}, other)
     for name, value in far.items():
         support = space.supports[name]
         assert bool(support.check(value).all()), name
