@@ -7,9 +7,9 @@ algorithms. Journal of Computational and Graphical Statistics 28(4), 834-846; wi
 Where SQUAREM follows one direction, this solves for the combination of the last steps whose residual is smallest, as quasi-Newton
 methods do. docs/benchmarks/time-to-answer.md compares the two.
 
-A path is a dictionary of arrays, for ``P`` coordinates and up to ``T`` differences between consecutive steps, in a ring: ``moves``
-and ``bends (T, P)``, how coordinates after a step and residuals changed; ``products (T, T)`` of the bends; and of the last step the
-coordinates ``image (P,)``, the ``residual (P,)``, and the ``number ()`` of differences so far.
+A path is a dictionary of arrays, for ``P`` coordinates and up to ``T`` differences between consecutive steps, in a ring:
+``moves`` and ``bends (T, P)``, how coordinates after a step and residuals changed; ``products (T, T)`` of the bends; and of the
+last step the coordinates ``image (P,)``, the ``residual (P,)``, and the ``number ()`` of differences so far.
 """
 
 from __future__ import annotations

@@ -23,9 +23,8 @@ from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.base import Parameters
 from crowdppl.model.program import apart, together
 
-
-# Smallest gain, as a fraction of the log posterior, of a run whose end determines the next anchor alone: it is needed less exactly
-# than parameters that are reported.
+# Smallest gain, as a fraction of the log posterior, of a run whose end determines the next anchor alone: it is needed less
+# exactly than parameters that are reported.
 TURN = 1e-7
 
 
@@ -141,7 +140,10 @@ class EMLoop:
         elif lp >= run.trace[-1]:
             run.theta, run.extrapolated = run.extrapolated, None
         else:  # back to the plain step, which cannot lower the log posterior
-            run.extrapolated, run.path = None, [anderson.cut(path) for path in run.path] if self.expectation.memory else []
+            run.extrapolated, run.path = (
+                None,
+                [anderson.cut(path) for path in run.path] if self.expectation.memory else [],
+            )
             return False
         gain = lp - run.trace[-1] if run.trace else math.inf
         run.trace.append(lp)

@@ -254,7 +254,7 @@ class AnnotationModel(ABC):
         raise NotImplementedError
 
     def log_priors(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return the same for each site, ``(...)``, or ``(..., J)`` of a site of workers; without it, it is taken from the prior."""
+        """Return the same for each site, ``(...)``, or ``(..., J)`` of sites of workers; without it the prior itself is run."""
         raise NotImplementedError
 
     def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets | None:
