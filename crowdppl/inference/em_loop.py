@@ -27,6 +27,10 @@ from crowdppl.model.program import apart, together
 # exactly than parameters that are reported.
 TURN = 1e-7
 
+# Steps of a run before the first extrapolation from several steps: from the steps of a start, which are long, it may lead to
+# another, lower mode.
+PLAIN = 4
+
 
 class EMLoop:
     """EM whose log posterior rises at every step.
@@ -189,7 +193,8 @@ class EMLoop:
         else:
             run.path = [anderson.begun(self.space, self.expectation.memory, run.theta, theta)]
         run.theta = theta
-        if int(run.path[0]["number"]) and run.evaluations < self.max_iter:  # else no E step follows
+        due = int(run.path[0]["number"]) > 0 and len(run.trace) >= PLAIN
+        if due and run.evaluations < self.max_iter:  # else no E step follows
             run.extrapolated = anderson.extrapolate(self.space, run.path[0], theta)
 
     def _m_steps(self, runs: list[EMState], r: Any, spare: Parameters | None) -> list[Parameters]:
