@@ -124,7 +124,7 @@ def test_steps_rise_to_the_mode():
         free = ("competence", "preferences", "crowd_confusion", "deviations")
         leaves = {name: now[name].clone().requires_grad_() for name in free}
         slopes = torch.autograd.grad(objective(now | leaves), list(leaves.values()))
-        assert max(float(slope.abs().max()) for slope in slopes) < 1e-6
+        assert max(float(slope.abs().max()) for slope in slopes) < 1e-4
 
 
 def test_log_priors_of_sites_are_those_of_the_prior():
