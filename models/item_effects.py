@@ -66,8 +66,8 @@ MEAN, PRECISION = (2.0, 2.0), (1.0, 1.0)
 LARGEST = 10.0
 # Share of the anchor that a crowd without effects does without; the rest steadies fits to few annotations.
 RELEASED = 0.9
-# Rounds of Newton steps in the first M step, which also learns the crowd's competence, and in each later one.
-FIRST, LATER = 20, 1
+# Rounds of steps in the first M step, which also learns the crowd's competence; each later one takes a Newton step.
+FIRST = 20
 
 
 def _is_strength(value: object) -> bool:
@@ -251,16 +251,24 @@ class ItemEffects(AnnotationModel):
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of all priors, ``(...)``."""
-        weights = parameters["effect_weights"]
         mean, precision = parameters["crowd_mean"], parameters["crowd_precision"]
+        crowd: Tensor = sum(self._log_priors_of_crowd(parameters, data).values())  # type: ignore[assignment]
+        return crowd + self._rows(parameters, data).log_prior(mean, precision)
+
+    def log_priors(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return the same for each site, ``(...)``, or ``(..., J)`` of those of workers."""
+        mean, precision = parameters["crowd_mean"], parameters["crowd_precision"]
+        return self._log_priors_of_crowd(parameters, data) | self._rows(parameters, data).log_priors(mean, precision)
+
+    def _log_priors_of_crowd(self, parameters: Parameters, data: Annotations) -> Parameters:
+        weights, mean = parameters["effect_weights"], parameters["crowd_mean"]
         shape, rate = (mean.new_full((), value) for value in PRECISION)
-        return (
-            dirichlet_log_density(class_prior(data, self.prior_items), parameters["prevalence"])
-            + dirichlet_log_density(torch.full_like(weights, 1 + self.prior_effects), weights)
-            + Normal(mean.new_full((), MEAN[0]), mean.new_full((), MEAN[1])).log_prob(mean)
-            + Gamma(shape, rate).log_prob(precision)
-            + self._rows(parameters, data).log_prior(mean, precision)
-        )
+        return {
+            "prevalence": dirichlet_log_density(class_prior(data, self.prior_items), parameters["prevalence"]),
+            "effect_weights": dirichlet_log_density(torch.full_like(weights, 1 + self.prior_effects), weights),
+            "crowd_mean": Normal(mean.new_full((), MEAN[0]), mean.new_full((), MEAN[1])).log_prob(mean),
+            "crowd_precision": Gamma(shape, rate).log_prob(parameters["crowd_precision"]),
+        }
 
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return modes of the two Dirichlet sites and workers' parameters after Newton steps, which raise the expected log joint.
@@ -277,12 +285,13 @@ class ItemEffects(AnnotationModel):
         parameters = self._start(data) if parameters is None else parameters
         mean, precision = parameters["crowd_mean"], parameters["crowd_precision"]
         rows = self._rows(parameters, data)
-        for _ in range(FIRST if first else LATER):
-            variance = rows.newton_step(counts, mean, precision)  # (J,) approximate posterior variance of competence
-            if first:
-                mean = (rows.competence.sum() + MEAN[0]) / (data.J + 1)
-                spread = ((rows.competence - mean).square() + variance).sum()
-                precision = (data.J + 2 * PRECISION[0]) / (spread + 2 * PRECISION[1])
+        if not first:
+            rows.newton_step(counts, mean, precision)
+        for _ in range(FIRST if first else 0):
+            variance = rows.first_step(counts, mean, precision)  # (J,) approximate posterior variance of competence
+            mean = (rows.competence.sum() + MEAN[0]) / (data.J + 1)
+            spread = ((rows.competence - mean).square() + variance).sum()
+            precision = (data.J + 2 * PRECISION[0]) / (spread + 2 * PRECISION[1])
         return out | {"crowd_mean": mean, "crowd_precision": precision} | rows.parameters()
 
     def _by_strength(self, effects: Tensor, data: Annotations) -> Tensor:

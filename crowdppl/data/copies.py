@@ -215,6 +215,12 @@ class _Votes:
         kept = (least == most) & (np.bincount(place) > 1)
         return given[kept], most[kept]
 
+    def _spread(self, answers: tuple[Array, Array]) -> Array:
+        """Return the label of each item, ``(N,)``, by items and labels; -1 without one."""
+        out = np.full(len(self.counts), -1, dtype=np.int32)
+        out[answers[0]] = answers[1]
+        return out
+
     def exceeds_explained(
         self, one: tuple[Array, Array], other: tuple[Array, Array], left_out: set[int], tests: int
     ) -> bool:
@@ -229,10 +235,11 @@ class _Votes:
         Returns:
             That; ``False`` where too little is known.
         """
-        items, at_one, at_other = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
+        given = self._spread(other)[one[0]]
+        both = given >= 0
+        items, first, second = one[0][both], one[1][both], given[both]
         if len(items) < COMMON:
             return False
-        first, second = one[1][at_one], other[1][at_other]
         equal = np.asarray((first == second).sum())
 
         def exceeds(explained: float) -> bool:
@@ -244,9 +251,9 @@ class _Votes:
             return False
         others = self.counts[items].copy()  # (n, L)
         for worker in left_out:
-            theirs, labels = self.of_worker(worker)
-            _, here, there = np.intersect1d(items, theirs, assume_unique=True, return_indices=True)
-            others[here, labels[there]] -= 1
+            labels = self._spread(self.of_worker(worker))[items]
+            here = np.flatnonzero(labels >= 0)
+            others[here, labels[here]] -= 1
         honest = _by_accuracy(first, second, others)
         if honest is None:
             return False

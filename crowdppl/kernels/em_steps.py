@@ -17,8 +17,9 @@ from crowdppl.kernels.chains import family_module, version
 from crowdppl.kernels.code_cache import INNER, borrowed, compiled
 from crowdppl.kernels.items import fill_shares, weigh
 
-# The modules of the M steps by name of the family.
+# The modules of the M steps by name of the family, and those whose code they contain besides.
 MODES = {"logit rows": "crowdppl.kernels.logit_rows_mode"}
+PARTS = {"logit rows": ("crowdppl.kernels.logit_rows_slopes", "crowdppl.kernels.logit_rows_workers")}
 
 
 # First item, end; start, column, known, anchor; table, prior; counts, size, objective.
@@ -137,6 +138,7 @@ def density(family: str) -> Any:
 
 def _of_mode(run: Any, family: str, signature: str) -> Any:
     """Return a function compiled that calls one of a family's M step."""
-    own = (str(family_module(family).__file__), str(import_module(MODES[family]).__file__), __file__)
+    modules = [family_module(family), *map(import_module, (MODES[family], *PARTS[family]))]
+    own = (*(str(module.__file__) for module in modules), __file__)
     run.__qualname__ += f".{family.replace(' ', '_')}.{version(*own)}"
     return compiled(run, signature, nogil=True, error_model="numpy")

@@ -12,11 +12,10 @@ import numpy as np
 
 from crowdppl.kernels.code_cache import inner
 from crowdppl.kernels.logit_rows import FIXED, rooms, sites
+from crowdppl.kernels.logit_rows_slopes import fill_row, fill_slopes, log_likelihood, sum_of_squares
+from crowdppl.kernels.logit_rows_workers import SHORTEN, SHORTER, begin_workers, bounded, raise_workers
 
-# Largest change of a logit in one step, the first share of it that is tried, the factor that shortens it, and how often it does;
-# crowdppl.model.logit_rows has the same.
-LONGEST, FIRST_SHARE, SHORTEN, SHORTER = 2.0, 0.5, 0.4, 7
-# Rounds of Newton steps in the first M step; crowdppl.models.item_effects has the same.
+# Rounds of steps in the first M step; crowdppl.models.item_effects has the same.
 FIRST = 20
 
 
@@ -29,157 +28,6 @@ def _fill_mode(counts: Any, first: Any, out: Any) -> None:
         total += out[k]
     for k in range(out.shape[0]):
         out[k] = out[k] / total if total > 0.0 else 1.0 / out.shape[0]
-
-
-@inner
-def _bounded(step: Any) -> Any:
-    return min(max(step, -LONGEST), LONGEST)
-
-
-@inner
-def _fill_powers(x: Any, n: Any, p: Any) -> Any:
-    """Write ``p = exp(x - max x)`` of a row's logits ``(K,)``.
-
-    Returns:
-        The log density of its labels ``n (K,)`` up to normalisers, and their number.
-    """
-    top, out, given = x[0], 0.0, 0.0
-    for y in range(1, x.shape[0]):
-        top = max(top, x[y])
-    for y in range(x.shape[0]):
-        p[y] = math.exp(x[y] - top)
-        out += n[y] * (x[y] - top)
-        given += n[y]
-    return out, given
-
-
-@inner
-def _fit(x: Any, n: Any, e: Any, by: Any, p: Any, totals: Any) -> Any:
-    """Return the log-likelihood of a row's labels ``n (K,)`` and effects ``e (M,)`` at logits ``x (K,)``.
-
-    ``by (K, M)`` are the factors by label. ``p (K,)``, powers of the logits, and ``totals (M,)``, their normalisers under each
-    effect, are written.
-    """
-    out, _ = _fill_powers(x, n, p)
-    totals[:] = 0.0
-    for y in range(x.shape[0]):
-        for m in range(e.shape[0]):
-            totals[m] += p[y] * by[y, m]
-    for m in range(e.shape[0]):
-        if e[m] > 0.0:
-            out -= e[m] * math.log(totals[m])
-    return out
-
-
-@inner
-def _fill_slopes(n: Any, e: Any, by: Any, p: Any, totals: Any, shares: Any, slope: Any, curve: Any) -> None:
-    """Write first derivatives of the same by the logits, ``slope (K,)``, and minus the second ones, ``curve (K,)``.
-
-    From ``p`` and ``totals`` as :func:`_fit` writes them; ``shares (M,)`` is room.
-    """
-    for m in range(e.shape[0]):
-        totals[m] = 1.0 / totals[m]
-        shares[m] = e[m] * totals[m]
-    for y in range(p.shape[0]):
-        expected, squares = 0.0, 0.0
-        for m in range(e.shape[0]):
-            share = shares[m] * by[y, m]
-            expected += share
-            squares += share * by[y, m] * totals[m]
-        slope[y] = n[y] - p[y] * expected
-        curve[y] = max(p[y] * (expected - p[y] * squares), 0.0)
-
-
-@inner
-def _fill_row(k: Any, a: Any, b: Any, D: Any, d: Any, x: Any) -> None:
-    """Write the logits of a row ``x (K,)``: of class ``k``, with competence ``a``, ``b``, ``D`` and ``d (K,)``."""
-    for y in range(x.shape[0]):
-        x[y] = b[y] + D[y] + d[y] + (a if k == y else 0.0)
-
-
-@inner
-def _squares(values: Any) -> Any:
-    total = 0.0
-    for y in range(values.shape[0]):
-        total += values[y] * values[y]
-    return total
-
-
-@inner
-def _raise_workers(
-    labels: Any,
-    effects: Any,
-    numbers: Any,
-    by: Any,
-    crowd: Any,
-    D: Any,
-    a: Any,
-    b: Any,
-    d: Any,
-    powers: Any,
-    totals: Any,
-) -> Any:
-    """Take a step of each worker's competence, preferences and deviations that does not lower the log joint.
-
-    ``powers (J, K, K)`` and ``totals (J, K, M)`` of all rows after the steps are written.
-
-    Returns:
-        The log-likelihood of all rows after the steps, and the sum of the approximate posterior variances of the workers'
-        competence.
-    """
-    J, K, M = totals.shape
-    preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
-    x, slope, curve, shares, inverse = np.empty(K), np.empty((K, K)), np.empty((K, K)), np.empty(M), np.empty(M)
-    p, sums = np.empty((K, K)), np.empty((K, M))
-    step_b, new_b, step_d, new_d = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
-    likelihood, variance = 0.0, 0.0
-    for j in range(J):
-        before = -(crowd[1] * (a[j] - crowd[0]) ** 2 + preference * _squares(b[j])) / 2.0
-        slope_a, curve_a, fit = -crowd[1] * (a[j] - crowd[0]), crowd[1], 0.0
-        for k in range(K):
-            _fill_row(k, a[j], b[j], D[k], d[j, k], x)
-            n, e = labels[j, k], effects[j, k]
-            fit += _fit(x, n, e, by, powers[j, k], totals[j, k])
-            inverse[:] = totals[j, k]
-            _fill_slopes(n, e, by, powers[j, k], inverse, shares, slope[k], curve[k])
-            before -= deviation * _squares(d[j, k]) / 2.0
-            slope_a += slope[k, k]
-            curve_a += curve[k, k]
-        before += fit
-        variance += 1.0 / curve_a
-        step_a = _bounded(slope_a / curve_a)
-        for y in range(K):
-            total, bend = -preference * b[j, y], preference
-            for k in range(K):
-                total += slope[k, y]
-                # Twice the diagonal bounds the matrix of second derivatives of a softmax.
-                bend += 2.0 * curve[k, y]
-                step_d[k, y] = _bounded((slope[k, y] - deviation * d[j, k, y]) / (2.0 * curve[k, y] + deviation))
-            step_b[y] = _bounded(total / bend)
-        size, new_a = FIRST_SHARE, a[j]
-        for _ in range(SHORTER + 1):
-            new_a = a[j] + size * step_a
-            for y in range(K):
-                new_b[y] = b[j, y] + size * step_b[y]
-            after, new_fit = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * _squares(new_b)) / 2.0, 0.0
-            for k in range(K):
-                for y in range(K):
-                    new_d[k, y] = d[j, k, y] + size * step_d[k, y]
-                _fill_row(k, new_a, new_b, D[k], new_d[k], x)
-                new_fit += _fit(x, labels[j, k], effects[j, k], by, p[k], sums[k])
-                after -= deviation * _squares(new_d[k]) / 2.0
-            if not after + new_fit < before:
-                a[j], fit = new_a, new_fit
-                for k in range(K):
-                    b[j, k] = new_b[k]
-                    for y in range(K):
-                        d[j, k, y], powers[j, k, y] = new_d[k, y], p[k, y]
-                    for m in range(M):
-                        totals[j, k, m] = sums[k, m]
-                break
-            size *= SHORTEN
-        likelihood += fit
-    return likelihood, variance
 
 
 @inner
@@ -207,27 +55,27 @@ def _raise_crowd(
     step, bend, new = np.zeros((K, K)), np.zeros((K, K)), np.empty((K, K))
     before = likelihood
     for k in range(K):
-        before -= common * _squares(D[k]) / 2.0
+        before -= common * sum_of_squares(D[k]) / 2.0
     for j in range(J):
         for k in range(K):
-            _fill_slopes(labels[j, k], effects[j, k], by, powers[j, k], totals[j, k], shares, slope, curve)
+            fill_slopes(labels[j, k], effects[j, k], by, powers[j, k], totals[j, k], shares, slope, curve)
             for y in range(K):
                 step[k, y] += slope[y]
                 bend[k, y] += curve[y]
     for k in range(K):
         for y in range(K):
-            step[k, y] = _bounded((step[k, y] - common * D[k, y]) / (2.0 * bend[k, y] + common))
+            step[k, y] = bounded((step[k, y] - common * D[k, y]) / (2.0 * bend[k, y] + common))
     size = 1.0
     for _ in range(SHORTER):
         after = 0.0
         for k in range(K):
             for y in range(K):
                 new[k, y] = D[k, y] + size * step[k, y]
-            after -= common * _squares(new[k]) / 2.0
+            after -= common * sum_of_squares(new[k]) / 2.0
         for j in range(J):
             for k in range(K):
-                _fill_row(k, a[j], b[j], new[k], d[j, k], x)
-                after += _fit(x, labels[j, k], effects[j, k], by, powers[j, k], totals[j, k])
+                fill_row(k, a[j], b[j], new[k], d[j, k], x)
+                after += log_likelihood(x, labels[j, k], effects[j, k], by, powers[j, k], totals[j, k])
         if after >= before:
             for k in range(K):
                 for y in range(K):
@@ -273,13 +121,13 @@ def log_prior(parameters: Any, sizes: Any, numbers: Any) -> Any:
         squares += (a[j] - crowd[0]) ** 2
     out -= crowd[1] * squares / 2.0 - J * (math.log(crowd[1]) / 2.0 - half)
     for k in range(K):
-        common += _squares(D[k])
+        common += sum_of_squares(D[k])
     out -= common / numbers[5] ** 2 / 2.0 + K * K * (math.log(numbers[5]) + half)
     own, apart = 0.0, 0.0
     for j in range(J):
-        own += _squares(b[j])
+        own += sum_of_squares(b[j])
         for k in range(K):
-            apart += _squares(d[j, k])
+            apart += sum_of_squares(d[j, k])
     out -= own / numbers[4] ** 2 / 2.0 + J * K * (math.log(numbers[4]) + half)
     return out - (apart / numbers[6] ** 2 / 2.0 + J * K * K * (math.log(numbers[6]) + half))
 
@@ -317,10 +165,13 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
         crowd[0], crowd[1] = numbers[0], 1.0 / numbers[1] ** 2
         D[:], b[:], d[:] = 0.0, 0.0, 0.0
         a[:] = numbers[0]
-    for _ in range(FIRST if first > 0 else 1):
-        likelihood, spread = _raise_workers(labels, effects, numbers, by, crowd, D, a, b, d, powers, totals)
+    if first == 0:
+        likelihood = raise_workers(labels, effects, numbers, by, crowd, D, a, b, d, powers, totals)
         _raise_crowd(labels, effects, numbers, by, likelihood, D, a, b, d, powers, totals)
-        if first > 0:
+    else:
+        for _ in range(FIRST):
+            likelihood, spread = begin_workers(labels, effects, numbers, by, crowd, D, a, b, d, powers, totals)
+            _raise_crowd(labels, effects, numbers, by, likelihood, D, a, b, d, powers, totals)
             crowd[0] = numbers[0]
             for j in range(J):
                 crowd[0] += a[j]

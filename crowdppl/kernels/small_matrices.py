@@ -44,6 +44,31 @@ def solve_upper(factor: Any, x: Any) -> None:
 
 
 @inner
+def invert(a: Any, column: Any) -> None:
+    """Replace the lower triangle of a positive definite matrix ``(n, n)`` by its inverse, whole; ``column (n,)`` is room."""
+    n = a.shape[0]
+    factorise(a)
+    for i in range(n):  # the inverse of the factor, row by row
+        own = a[i, i]
+        for h in range(i):
+            total = 0.0
+            for c in range(h, i):
+                total += a[i, c] * a[c, h]
+            column[h] = -total * own
+        for h in range(i):
+            a[i, h] = column[h]
+    for i in range(n):  # its square
+        for h in range(i + 1):
+            total = 0.0
+            for c in range(i, n):
+                total += a[c, i] * a[c, h]
+            a[i, h] = total
+    for i in range(n):
+        for h in range(i):
+            a[h, i] = a[i, h]
+
+
+@inner
 def draw_normal(factor: Any, given: Any, noise: Any, state: Any) -> None:
     """Replace ``given`` by a normal draw of precision ``L L^T`` and mean ``(L L^T)^-1 given``; ``noise`` is room for as many."""
     fill_normal(state, noise)

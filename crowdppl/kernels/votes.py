@@ -19,80 +19,110 @@ PREFERENCE, NEWTON, LONGEST, FIRST_SHARE, SHORTEN, TRIES = 1.0, 4, 2.0, 0.7, 0.4
 START = 2.0
 # By how much less an objective may be: rounding.
 SLACK = 1e-9
+# Below the first a product of probabilities may have lost digits; below the second its logarithm is taken.
+LOST, SMALL = 1e-280, 1e-100
 
-# Start, column, known; responsibilities; competence, preferences, mean and variance; counts, logs, correct.
+# Start, column, known; responsibilities; competence, preferences, mean and variance; counts, table, correct.
 SIGNATURE = "f8(u8[::1], u4[::1], i2[::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[::1])"
 
 
 @inner
-def _fit(a: Any, b: Any, n: Any, crowd: Any, p: Any) -> Any:
-    """Return the log joint of a worker's labels ``n (label, class)`` up to a constant; ``p (K,)`` is room."""
-    K = b.shape[0]
+def _fit(a: Any, b: Any, n: Any, given: Any, crowd: Any, e: Any, totals: Any) -> Any:
+    """Return the log joint of a worker's labels ``n (label, class)``, ``given (K,)`` by class, up to a constant.
+
+    ``e (K,)``, powers of the preferences, and ``totals (K,)``, the normalisers of the rows, are written; the power of the
+    competence makes that of the correct label.
+    """
+    K, top, correct = b.shape[0], b[0], math.exp(a)
     out = -((a - crowd[0]) ** 2) / (2.0 * crowd[1])
+    for y in range(1, K):
+        top = max(top, b[y])
     for y in range(K):
+        e[y] = math.exp(b[y] - top)
         out -= (b[y] / PREFERENCE) ** 2 / 2.0
     for k in range(K):
-        top, total, given = -np.inf, 0.0, 0.0
+        total = e[k] * correct
         for y in range(K):
-            p[y] = b[y] + (a if k == y else 0.0)
-            top = max(top, p[y])
-        for y in range(K):
-            total += math.exp(p[y] - top)
-            out += n[y, k] * (p[y] - top)
-            given += n[y, k]
-        out -= given * math.log(total)
+            total += e[y] if y != k else 0.0
+            out += n[y, k] * (b[y] - top)
+        totals[k] = total
+        out += n[k, k] * a - given[k] * math.log(total)
     return out
 
 
 @inner
-def _fill_row(k: Any, a: Any, b: Any, p: Any) -> None:
-    """Write the probabilities of labels of class ``k``, ``p (K,)``."""
-    top, total = -np.inf, 0.0
-    for y in range(b.shape[0]):
-        p[y] = b[y] + (a if k == y else 0.0)
-        top = max(top, p[y])
-    for y in range(b.shape[0]):
-        p[y] = math.exp(p[y] - top)
-        total += p[y]
-    for y in range(b.shape[0]):
-        p[y] /= total
-
-
-@inner
-def _raise_worker(a: Any, b: Any, n: Any, crowd: Any, p: Any, slope: Any, curve: Any, new: Any) -> Any:
+def _raise_worker(a: Any, b: Any, n: Any, crowd: Any, room: Any, p: Any) -> Any:
     """Take Newton steps of a worker's competence and preferences ``b (K,)``, which are changed.
+
+    ``p (label, class)``, probabilities of labels at the end, is written; ``room (8, K)`` is memory.
 
     Returns:
         The competence, and minus its second derivative before the last step.
     """
     K, curve_a = b.shape[0], 1.0
+    e, totals, new_e, new_totals, given, slope, curve, new = (
+        room[0],
+        room[1],
+        room[2],
+        room[3],
+        room[4],
+        room[5],
+        room[6],
+        room[7],
+    )
+    for k in range(K):
+        given[k] = 0.0
+        for y in range(K):
+            given[k] += n[y, k]
+    before = _fit(a, b, n, given, crowd, e, totals)
     for _ in range(NEWTON):
-        slope_a, curve_a = -(a - crowd[0]) / crowd[1], 1.0 / crowd[1]
+        slope_a, curve_a, correct = -(a - crowd[0]) / crowd[1], 1.0 / crowd[1], math.exp(a)
         for y in range(K):
             slope[y], curve[y] = -b[y] / PREFERENCE**2, PREFERENCE**-2
         for k in range(K):
-            _fill_row(k, a, b, p)
-            given = 0.0
+            inverse = 1.0 / totals[k]
             for y in range(K):
-                given += n[y, k]
-            for y in range(K):
-                slope[y] += n[y, k] - given * p[y]
+                share = e[y] * inverse * (correct if y == k else 1.0)
+                slope[y] += n[y, k] - given[k] * share
                 # Twice the diagonal bounds the matrix of second derivatives of a softmax.
-                curve[y] += 2.0 * given * p[y] * (1.0 - p[y])
-            slope_a += n[k, k] - given * p[k]
-            curve_a += given * p[k] * (1.0 - p[k])
-        before, size = _fit(a, b, n, crowd, p), FIRST_SHARE
-        step = min(max(slope_a / curve_a, -LONGEST), LONGEST)
+                curve[y] += 2.0 * given[k] * share * (1.0 - share)
+                if y == k:
+                    slope_a += n[k, k] - given[k] * share
+                    curve_a += given[k] * share * (1.0 - share)
+        size, step = FIRST_SHARE, min(max(slope_a / curve_a, -LONGEST), LONGEST)
         for _ in range(TRIES):
             for y in range(K):
                 new[y] = b[y] + size * min(max(slope[y] / curve[y], -LONGEST), LONGEST)
-            if not _fit(a + size * step, new, n, crowd, p) < before - SLACK:
+            after = _fit(a + size * step, new, n, given, crowd, new_e, new_totals)
+            if not after < before - SLACK:
                 a += size * step
+                before = after
                 for y in range(K):
-                    b[y] = new[y]
+                    b[y], e[y], totals[y] = new[y], new_e[y], new_totals[y]
                 break
             size *= SHORTEN
+    correct = math.exp(a)
+    for k in range(K):
+        for y in range(K):
+            p[y, k] = e[y] / totals[k] * (correct if y == k else 1.0)
     return a, curve_a
+
+
+@inner
+def _weigh_by_logs(prior: Any, only: Any, table: Any, column: Any, first: Any, end: Any, r: Any) -> Any:
+    """Write the probabilities of an item's classes ``r (K,)``, whose products have no digits left; return the log-likelihood."""
+    K, top, weight = r.shape[0], -np.inf, 0.0
+    for k in range(K):
+        r[k] = math.log(prior[k]) if only < 0 or k == only else -np.inf
+        for n in range(first, end):
+            r[k] += math.log(table[np.intp(column[n]), k])
+        top = max(top, r[k])
+    for k in range(K):
+        r[k] = math.exp(r[k] - top)
+        weight += r[k]
+    for k in range(K):
+        r[k] /= weight
+    return top + math.log(weight)
 
 
 @cache
@@ -101,7 +131,7 @@ def learning() -> Any:
 
     Its arguments, for ``N`` items, ``J`` workers, ``K`` classes: the data as :func:`crowdppl.kernels.chains.sweeps` takes them;
     responsibilities ``r (N, K)``, the workers' ``a (J,)`` and ``b (J, K)``, and ``crowd (2,)``, mean and variance of the
-    competence, all of which are changed; memory for ``counts (J, K, K)`` and ``logs (J*K, K)``; and ``correct (J,)``, the mean
+    competence, all of which are changed; memory for ``counts (J, K, K)`` and ``table (J*K, K)``; and ``correct (J,)``, the mean
     over classes of the probability of the correct label, written. It returns the log-likelihood.
     """
 
@@ -114,32 +144,29 @@ def learning() -> Any:
         b: Any,
         crowd: Any,
         counts: Any,
-        logs: Any,
+        table: Any,
         correct: Any,
     ) -> Any:
         start, column, known, r = borrowed(start), borrowed(column), borrowed(known), borrowed(r)
-        N, K, J, total = r.shape[0], r.shape[1], b.shape[0], 0.0
-        prior, p, slope, curve, new = np.ones(K), np.empty(K), np.empty(K), np.empty(K), np.empty(K)
-        table = counts.reshape(J * K, K)
-        table[:] = 0.0
+        table, rows = borrowed(table), borrowed(counts.reshape(-1, counts.shape[2]))
+        N, K, J = r.shape[0], r.shape[1], b.shape[0]
+        prior, room, p = np.ones(K), np.empty((8, K)), table.reshape(J, K, K)
+        rows[:] = 0.0
         for i in range(N):
             for k in range(K):
                 prior[k] += r[i, k]
             for n in range(start[i], start[i + 1]):
                 row = np.intp(column[n])
                 for k in range(K):
-                    table[row, k] += r[i, k]
+                    rows[row, k] += r[i, k]
         variance, mean = 0.0, 0.0
         for j in range(J):
-            a[j], bend = _raise_worker(a[j], b[j], counts[j], crowd, p, slope, curve, new)
+            a[j], bend = _raise_worker(a[j], b[j], counts[j], crowd, room, p[j])
             mean += a[j]
             variance += 1.0 / bend
             correct[j] = 0.0
             for k in range(K):
-                _fill_row(k, a[j], b[j], p)
-                correct[j] += p[k] / K
-                for y in range(K):
-                    logs[j * K + y, k] = math.log(p[y])
+                correct[j] += p[j, k, k] / K
         crowd[0] = (mean + START) / (J + 1.0)
         for j in range(J):
             variance += (a[j] - crowd[0]) ** 2
@@ -148,26 +175,32 @@ def learning() -> Any:
         for k in range(K):
             whole += prior[k]
         for k in range(K):
-            prior[k] = math.log(prior[k] / whole)
+            prior[k] /= whole
+        total, product = 0.0, 1.0
         for i in range(N):
-            only, top = np.intp(known[i]), -np.inf
+            first, end, only, weight = start[i], start[i + 1], np.intp(known[i]), 0.0
             for k in range(K):
-                p[k] = prior[k]
-            for n in range(start[i], start[i + 1]):
+                r[i, k] = prior[k] if only < 0 or k == only else 0.0
+            for n in range(first, end):
                 row = np.intp(column[n])
                 for k in range(K):
-                    p[k] += logs[row, k]
+                    r[i, k] *= table[row, k]
             for k in range(K):
-                if only < 0 or k == only:
-                    top = max(top, p[k])
-            weight = 0.0
-            for k in range(K):
-                r[i, k] = math.exp(p[k] - top) if only < 0 or k == only else 0.0
                 weight += r[i, k]
-            total += top + math.log(weight)
+            if weight < LOST:
+                total += _weigh_by_logs(prior, only, table, column, first, end, r[i])
+                continue
             for k in range(K):
                 r[i, k] /= weight
-        return total
+            # One logarithm for many items.
+            if weight < SMALL:
+                total += math.log(weight)
+                continue
+            product *= weight
+            if product < SMALL:
+                total += math.log(product)
+                product = 1.0
+        return total + math.log(product)
 
     run.__qualname__ += f".{crc32(Path(__file__).read_bytes()):08x}"
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")

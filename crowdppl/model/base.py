@@ -253,6 +253,10 @@ class AnnotationModel(ABC):
         """Return ``log p(parameters)``, ``(...)``, on the scale of the sites' own values."""
         raise NotImplementedError
 
+    def log_priors(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return the same for each site, ``(...)``, or ``(..., J)`` of sites of workers; without it the prior itself is run."""
+        raise NotImplementedError
+
     def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets | None:
         """Return what a network that predicts the truth, and nothing else, learns by cross-entropy.
 

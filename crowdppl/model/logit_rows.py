@@ -19,7 +19,8 @@ from crowdppl.model.step_shares import first_not_worse
 
 # Largest change of a logit in one Newton step.
 LONGEST = 2.0
-# Shares of a step that are tried: of workers, whose steps are taken at once, and of the crowd, how many.
+# Shares of a step that are tried: of workers in the first M step, whose parameters move as if each did alone; how many, of the
+# crowd, too.
 FIRST_SHARE, TRIES, CROWD_TRIES = 0.5, 8, 7
 
 
@@ -100,18 +101,19 @@ class Rows:
 
     def log_prior(self, mean: Tensor, precision: Tensor) -> Tensor:
         """Return the log density of the four sites, ``(...)``, given mean and precision of the competence ``(...)``."""
-        off = self.competence - mean.unsqueeze(-1)
-        out = (-precision.unsqueeze(-1) * off.square() / 2 + (precision.unsqueeze(-1) / (2 * math.pi)).log() / 2).sum(
-            -1
-        )
-        for value, scale, axes in zip(
-            (self.preferences, self.crowd_confusion, self.deviations),
-            self.scales,
-            ((-2, -1), (-2, -1), (-3, -2, -1)),
-            strict=True,
-        ):
-            size = math.prod(value.shape[axis] for axis in axes)
-            out = out - (value / scale).square().sum(axes) / 2 - size * (math.log(scale) + math.log(2 * math.pi) / 2)
+        priors = self.log_priors(mean, precision)
+        crowd = priors.pop("crowd_confusion")
+        return crowd + sum(value.sum(-1) for value in priors.values())
+
+    def log_priors(self, mean: Tensor, precision: Tensor) -> Parameters:
+        """Return the same for each site: ``(...)`` of the crowd's confusion, ``(..., J)`` of the workers'."""
+        off, precision = self.competence - mean.unsqueeze(-1), precision.unsqueeze(-1)
+        out = {"competence": (precision / (2 * math.pi)).log() / 2 - precision * off.square() / 2}
+        names = ("preferences", "crowd_confusion", "deviations")
+        values = (self.preferences, self.crowd_confusion.flatten(-2), self.deviations.flatten(-2))
+        for name, value, scale in zip(names, values, self.scales, strict=True):
+            constant = value.shape[-1] * (math.log(scale) + math.log(2 * math.pi) / 2)
+            out[name] = -torch.linalg.vecdot(value, value) / (2 * scale**2) - constant
         return out
 
     # ------------------------------------------------------------------ mode
@@ -130,22 +132,73 @@ class Rows:
         fit = (counts.labels * logs).sum(-1) - (counts.effects * total.log()).sum(-1)
         return counts.labels - expected, curve, fit
 
-    def newton_step(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
+    def newton_step(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> None:
         """Take a Newton step for each worker, then one for the crowd, so that the log joint does not fall.
 
         Args:
             counts: expected labels of the workers.
             mean: of the competence, a scalar.
             precision: of the competence, a scalar.
+        """
+        self._newton_workers(counts, mean, precision)
+        self._newton_crowd(counts)
+
+    def first_step(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
+        """Take a shorter step in place of that for each worker: arguments as of :meth:`newton_step`.
+
+        Each parameter takes half its own Newton step. Mean and precision of the competence are learned between such steps, and
+        would be others after longer ones, since learning ends before it converges.
 
         Returns:
             The approximate posterior variance of each competence, ``(J,)``.
         """
-        variance = self._newton_workers(counts, mean, precision)
+        variance = self._begin_workers(counts, mean, precision)
         self._newton_crowd(counts)
         return variance
 
-    def _newton_workers(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
+    def _curvature(self, counts: RowCounts) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the log-likelihood's first derivatives by the logits, minus the second ones, and itself by row.
+
+        They are ``(..., J, K, K)``, ``(..., J, K, K, K)`` and ``(..., J, K)``.
+        """
+        logs = (self._mean() + self.deviations).log_softmax(-1)
+        p = logs.exp()
+        total = p @ self.factors.mT  # (..., J, K, M)
+        share = counts.effects / total
+        expected = p * (share @ self.factors)
+        pairs = (self.factors.unsqueeze(-1) * self.factors.unsqueeze(-2)).flatten(-2)  # (M, K * K)
+        together = ((share / total) @ pairs).unflatten(-1, self.eye.shape) * p.unsqueeze(-1) * p.unsqueeze(-2)
+        fit = (counts.labels * logs).sum(-1) - (counts.effects * total.log()).sum(-1)
+        return counts.labels - expected, torch.diag_embed(expected) - together, fit
+
+    def _newton_workers(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> None:
+        """Take the Newton step of each worker; given competence and preferences, the deviations of a row depend on it alone."""
+        preference, _, deviation = (scale**-2 for scale in self.scales)
+        slope, curvature, fit = self._curvature(counts)
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(curvature + deviation * self.eye))  # (..., J, K, K, K)
+        ends = (inverse @ (slope - deviation * self.deviations).unsqueeze(-1)).squeeze(-1)
+        # Derivatives by what competence and preferences add to a row, with its deviations at their best.
+        slope = deviation * (ends + self.deviations)
+        curvature = deviation * (self.eye - deviation * inverse)
+        own = torch.cat([curvature.sum(-3), curvature.diagonal(dim1=-3, dim2=-2).sum(-1).unsqueeze(-2)], -2)
+        right = torch.cat(
+            [own[..., -1, :], curvature.diagonal(dim1=-3, dim2=-2).diagonal(dim1=-2, dim2=-1).sum(-1, True)], -1
+        )
+        own = torch.cat([own, right.unsqueeze(-1)], -1)  # (..., J, K+1, K+1), the competence last
+        prior = torch.cat(
+            [torch.full_like(self.preferences, preference), torch.zeros_like(right[..., :1]) + precision], -1
+        )
+        given = torch.cat([slope.sum(-2), slope.diagonal(dim1=-2, dim2=-1).sum(-1, True)], -1)
+        given = given - prior * torch.cat([self.preferences, (self.competence - mean).unsqueeze(-1)], -1)
+        step = torch.linalg.solve(own + torch.diag_embed(prior), given)
+        added = step[..., -1, None, None] * self.eye + step[..., None, :-1]
+        step_d = ends - added + deviation * (inverse @ added.unsqueeze(-1)).squeeze(-1)
+        steps = step[..., -1], step[..., :-1], step_d
+        largest = torch.maximum(step.abs().amax(-1), step_d.abs().amax((-2, -1)))
+        self._move_workers(counts, fit, mean, precision, steps, (LONGEST / largest).clamp(max=1.0))
+
+    def _begin_workers(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
+        """Take half the Newton step of each parameter of the workers; return the variances of :meth:`first_step`."""
         preference, _, deviation = (scale**-2 for scale in self.scales)
         slope, curve, fit = self._slopes(counts)
         # Twice the diagonal bounds the matrix of second derivatives of a softmax.
@@ -153,7 +206,24 @@ class Rows:
         step_a = (slope.diagonal(dim1=-2, dim2=-1).sum(-1) - precision * (self.competence - mean)) / curve_a
         step_b = (slope.sum(-2) - preference * self.preferences) / (2 * curve.sum(-2) + preference)
         step_d = (slope - deviation * self.deviations) / (2 * curve + deviation)
-        steps = [step.clamp(-LONGEST, LONGEST) for step in (step_a, step_b, step_d)]
+        a, b, d = (step.clamp(-LONGEST, LONGEST) for step in (step_a, step_b, step_d))
+        self._move_workers(counts, fit, mean, precision, (a, b, d), FIRST_SHARE)
+        return 1 / curve_a
+
+    def _move_workers(
+        self,
+        counts: RowCounts,
+        fit: Tensor,
+        mean: Tensor,
+        precision: Tensor,
+        steps: tuple[Tensor, Tensor, Tensor],
+        first: float | Tensor,
+    ) -> None:
+        """Move competence, preferences and deviations by the largest share of their steps that does not lower the log joint.
+
+        ``fit (..., J, K)`` is the log-likelihood of each row before, ``first`` the first share to try.
+        """
+        preference, _, deviation = (scale**-2 for scale in self.scales)
 
         def moved(size: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             return (
@@ -173,9 +243,8 @@ class Rows:
             return self._fit(logits, counts).sum(-1) + log_prior(a, b, d)
 
         before = fit.sum(-1) + log_prior(self.competence, self.preferences, self.deviations)
-        size = first_not_worse(lambda size: objective(*moved(size)), before, FIRST_SHARE, TRIES)
+        size = first_not_worse(lambda size: objective(*moved(size)), before, first, TRIES)
         self.competence, self.preferences, self.deviations = moved(size)
-        return 1 / curve_a
 
     def _newton_crowd(self, counts: RowCounts) -> None:
         _, crowd, deviation = (scale**-2 for scale in self.scales)

@@ -34,6 +34,9 @@ def log_priors(model: BoundModel, draws: Parameters, fixed: Parameters, data: An
     count = len(next(iter(draws.values()))) if draws else 1
     if model.closed and model.conjugacy is not None:
         return model.conjugacy.log_priors(draws)
+    if model.provides("log_priors") and model.others is None and not fixed and draws:
+        with torch.no_grad():
+            return {name: _all(value, count) for name, value in model.model.log_priors(draws, data).items()}
 
     def one(values: Parameters) -> Parameters:
         conditioned = poutine.condition(model.prior, data={**values, **fixed})

@@ -13,17 +13,17 @@ from crowdppl.kernels.ops import synchronises
 SHORTENED = 0.4
 
 
-def first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float, tries: int) -> Tensor:
+def first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float | Tensor, tries: int) -> Tensor:
     """Return the largest share of a step, of so many that are tried, at which an objective is not below ``before``; else 0.
 
     Args:
         objective: takes shares of the step, of the shape of ``before`` and maybe with an axis before it, and returns as many
             numbers.
         before: the objective without the step, one for each of those who take one.
-        first: the first share; each further one is ``SHORTENED`` times the one before.
+        first: the first share, of all or of each; each further one is ``SHORTENED`` times the one before.
         tries: how many.
     """
-    size = torch.full_like(before, first)
+    size = torch.zeros_like(before) + first
     if synchronises(before):
         # All shares at once: a number that is read to save work would have the host wait for the device.
         sizes = torch.stack([size * SHORTENED**n for n in range(tries)])

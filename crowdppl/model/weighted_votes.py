@@ -133,10 +133,10 @@ def _compiled_steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
     column = (data.worker * K + data.label).numpy().astype(np.uint32)
     known, shares = data.truth.numpy().astype(np.int16), r.numpy().copy()
     a, b, crowd = np.full(J, START[0]), np.zeros((J, K)), np.array([START[0], START[1] ** 2])
-    counts, logs, correct = np.empty((J, K, K)), np.empty((J * K, K)), np.empty(J)
+    counts, table, correct = np.empty((J, K, K)), np.empty((J * K, K)), np.empty(J)
     earlier = None
     for _ in range(STEPS):
-        now = _kernel()(start, column, known, shares, a, b, crowd, counts, logs, correct)
+        now = _kernel()(start, column, known, shares, a, b, crowd, counts, table, correct)
         yield _above_chance(torch.from_numpy(correct.copy()), K).clamp(min=LEAST)
         if earlier is not None and abs(now - earlier) < GAIN * abs(now):
             break

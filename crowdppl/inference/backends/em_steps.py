@@ -74,7 +74,7 @@ class EMSteps(Threads):
 
     def expect(self, theta: Parameters) -> tuple[float, float, Expected]:
         """Return the objective at some parameters without their log prior, that, and what is expected there."""
-        vector = self.step.vector(theta).numpy()
+        vector = self.step.vector(theta, shared=True).numpy()
         log_prior = self._log_prior(vector, self.step.sizes, self.step.numbers)
         self._tabulate(vector, self.step.sizes, self.step.numbers, self.table, self.prior)
         self.all([partial(self._some, n) for n in range(len(self.size))])
@@ -110,7 +110,7 @@ class EMSteps(Threads):
 
     def maximise(self, expected: Expected, theta: Parameters) -> Parameters:
         """Return the parameters after the M step that follows from what is expected at ``theta``."""
-        return self._maximised(expected, self.step.vector(theta), first=False)
+        return self._maximised(expected, self.step.vector(theta, shared=True).clone(), first=False)
 
     def _maximised(self, expected: Expected, vector: Tensor, *, first: bool) -> Parameters:
         """Return the parameters after an M step from a vector of them, which is written over."""

@@ -164,6 +164,10 @@ class TorchEvaluation(Evaluation):
         """Add class probabilities averaged over rho."""
         nodes = weighing.rho.unbind(-1)
         joint = self.model.truths.temperable(joint, parameters, self.arranged)
+        if joint.dim() == 2 and weighing.classes is None:  # of one point
+            each = factors(weighing.rho, self.data).unbind(0)
+            out.add_(self.model.truths.averaged(joint, each, parameters, self.arranged), alpha=share)
+            return
         for rho in nodes:
             probability = self._weighed(parameters, joint, weighing._replace(rho=rho))
             out.add_(probability.reshape(-1, self.data.N, self.data.K).sum(0), alpha=share / len(nodes))

@@ -2,7 +2,7 @@
 
 A model may state how much of the likelihood is anchored (:meth:`crowdppl.model.base.AnnotationModel.anchor`) by parameters that
 are not known before they are learned. EM converges with the first anchor, takes the one that its parameters call for, continues
-from these parameters, and so on.
+from these parameters, and so on. Until they agree it converges less closely (:data:`crowdppl.inference.engines.em_loop.TURN`).
 """
 
 from __future__ import annotations
@@ -53,15 +53,21 @@ def settled(loop: EMLoop, first: Tensor, result: EMResult) -> tuple[EMLoop, EMRe
     for turn in range(TURNS + 1):
         left = loop.max_iter - result.evaluations
         anchor = called_for(model, loop.data, result) if result.converged else None
-        if anchor is None:
+        if anchor is None and not (result.converged and loop.turning):
             break
         if turn == TURNS or left <= 0:
             result = dataclasses.replace(result, converged=False)
             break
-        earlier = result.earlier + len(result.trace)
-        loop = loop.like(dataclasses.replace(loop.data, anchor=anchor))
-        result = loop.onward(EMState(result.point, evaluations=result.evaluations), first)
-        result = dataclasses.replace(result, earlier=earlier)
+        if anchor is None:  # they agree: on to the end
+            loop.turning = False
+            state = EMState(result.point, path=result.path, trace=result.trace[:-1], evaluations=result.evaluations)
+            earlier = result.earlier
+        else:
+            turning, earlier = loop.turning, result.earlier + len(result.trace)
+            loop = loop.like(dataclasses.replace(loop.data, anchor=anchor))
+            loop.turning = turning
+            state = EMState(result.point, evaluations=result.evaluations)
+        result = dataclasses.replace(loop.onward(state, first), earlier=earlier)
     return loop, result
 
 

@@ -23,6 +23,14 @@ from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.base import Parameters
 from crowdppl.model.program import apart, together
 
+# Smallest gain, as a fraction of the log posterior, of a run whose end determines the next anchor alone: it is needed less
+# exactly than parameters that are reported.
+TURN = 1e-7
+
+# Steps of a run before the first extrapolation from several steps: from the steps of a start, which are long, it may lead to
+# another, lower mode.
+PLAIN = 4
+
 
 class EMLoop:
     """EM whose log posterior rises at every step.
@@ -37,6 +45,8 @@ class EMLoop:
         expectation: the two steps, in place of those that :func:`crowdppl.inference.backends.choose.expectation` chooses.
 
     Attributes:
+        turning: whether a run ends at ``TURN``, where that is a larger gain than ``tol``, since others with other anchors follow
+            (:mod:`crowdppl.inference.engines.anchoring`).
         keep: the checkpoint.
         results: of earlier runs, to be kept in the checkpoint.
     """
@@ -56,6 +66,7 @@ class EMLoop:
         self.expectation = choose.expectation(m_step) if expectation is None else expectation
         self.model, self.data, self.space = m_step.model, m_step.data, m_step.space
         self.max_iter, self.tol, self.report = max_iter, tol, report
+        self.turning = self.data.anchor is not None and held_out is None and not m_step.stochastic
         self.accelerate, self.held_out = accelerate, held_out
         # Parameters of earlier steps, whose memory is overwritten.
         self.spare: list[Parameters] = []
@@ -133,11 +144,15 @@ class EMLoop:
         elif lp >= run.trace[-1]:
             run.theta, run.extrapolated = run.extrapolated, None
         else:  # back to the plain step, which cannot lower the log posterior
-            run.extrapolated, run.path = None, run.path[-1:] if self.expectation.memory else []
+            run.extrapolated, run.path = (
+                None,
+                [anderson.cut(path) for path in run.path] if self.expectation.memory else [],
+            )
             return False
         gain = lp - run.trace[-1] if run.trace else math.inf
         run.trace.append(lp)
-        run.small_gains = run.small_gains + 1 if gain <= self.tol * abs(lp) else 0
+        tol = max(self.tol, TURN) if self.turning else self.tol
+        run.small_gains = run.small_gains + 1 if gain <= tol * abs(lp) else 0
         # Two in a row: one small gain may be a poor extrapolation rather than the maximum.
         if run.small_gains >= (2 if self.accelerate else 1):
             self._end(run, lp, ll, converged=True)
@@ -147,7 +162,8 @@ class EMLoop:
         score, iteration = self._score(lp, run.theta), len(run.trace) - 1
         # A copy: a view would hold the points of all parallel runs.
         point = {name: value.clone() for name, value in run.theta.items()}
-        run.result = EMResult(point, run.trace, lp, ll, run.evaluations, converged, score, iteration, {})
+        path = run.path if self.turning else []
+        run.result = EMResult(point, run.trace, lp, ll, run.evaluations, converged, score, iteration, {}, path=path)
         run.theta, run.path = point, []
 
     def _maximise(self, runs: list[EMState], r: Any, *, alone: bool) -> None:
@@ -172,11 +188,14 @@ class EMLoop:
 
     def _remember(self, run: EMState, theta: Parameters) -> None:
         """Take an M step to ``theta``, and extrapolate from it and the steps before."""
-        earlier = run.path[-self.expectation.memory :]
-        run.path = [*earlier, anderson.remembered(self.space, earlier, run.theta, theta)]
+        if run.path:
+            run.path = [anderson.remembered(self.space, run.path[0], run.theta, theta)]
+        else:
+            run.path = [anderson.begun(self.space, self.expectation.memory, run.theta, theta)]
         run.theta = theta
-        if len(run.path) > 1 and run.evaluations < self.max_iter:  # else no E step follows
-            run.extrapolated = anderson.extrapolate(self.space, run.path, theta)
+        due = int(run.path[0]["number"]) > 0 and len(run.trace) >= PLAIN
+        if due and run.evaluations < self.max_iter:  # else no E step follows
+            run.extrapolated = anderson.extrapolate(self.space, run.path[0], theta)
 
     def _m_steps(self, runs: list[EMState], r: Any, spare: Parameters | None) -> list[Parameters]:
         """Return the parameters that follow from responsibilities, as :meth:`Expectation.several` returns them."""

@@ -25,6 +25,7 @@ class EMResult:
         iteration: the step whose point was kept.
         buffers: of the networks at the point.
         earlier: steps before those of the trace, with another anchor.
+        path: of the run's state, where the run may go on.
     """
 
     point: Parameters
@@ -37,6 +38,7 @@ class EMResult:
     iteration: int
     buffers: dict[str, Tensor]
     earlier: int = 0
+    path: list[Parameters] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -46,8 +48,8 @@ class EMState:
     Attributes:
         theta: the current parameters.
         extrapolated: parameters to try in place of them.
-        path: the points before, from which the next extrapolation starts: up to two, or what
-            :func:`crowdppl.inference.engines.anderson.remembered` returns of the last steps.
+        path: the points before, from which the next extrapolation starts: up to two, or the path of
+            :mod:`crowdppl.inference.engines.anderson`, if there is one.
         trace: log posterior at every accepted point.
         evaluations: number of E steps.
         small_gains: how many gains in a row were below the tolerance.

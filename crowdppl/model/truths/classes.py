@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyro.distributions as dist
 import torch
@@ -13,6 +13,14 @@ from crowdppl.errors import ModelError, listed
 from crowdppl.kernels.ops import above_zero
 from crowdppl.model.base import Parameters
 from crowdppl.model.stated import StatedModel
+
+
+def mean(values: Iterator[Tensor]) -> Tensor:
+    """Return the mean of at least one tensor, of which one at a time is in memory; the first is written over."""
+    total, count = next(values), 1
+    for value in values:
+        total, count = total.add_(value), count + 1
+    return total.div_(count)
 
 
 class Classes:
@@ -162,6 +170,14 @@ class Classes:
             lift: weights of the classes, ``(..., K)``, if any; not where classes are read off the states.
         """
         return _lifted((log_joint / factor.unsqueeze(-1)).softmax(-1), lift)
+
+    def averaged(
+        self, log_joint: Tensor, factors: Sequence[Tensor], parameters: Parameters, data: Annotations
+    ) -> Tensor:
+        """Return the mean of :meth:`tempered` over several factors ``(N,)``, of one log joint, ``(N, K)``."""
+        # Items lie together in memory, where the processor takes several at once: classes are few.
+        columns = log_joint.mT.contiguous()
+        return mean((columns / factor).softmax(0) for factor in factors).mT
 
     # ------------------------------------------------------------------ workers
 

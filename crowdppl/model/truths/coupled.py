@@ -16,7 +16,7 @@ from crowdppl.errors import ModelError
 from crowdppl.model.base import Parameters
 from crowdppl.model.chains import Chain
 from crowdppl.model.coupling import Smoothed, item_log_joint
-from crowdppl.model.truths.classes import Classes, _lifted
+from crowdppl.model.truths.classes import Classes, _lifted, mean
 
 
 class Coupled(Classes):
@@ -96,6 +96,12 @@ class Coupled(Classes):
     ) -> Tensor:
         """As :meth:`Classes.tempered`."""
         return _lifted(self._smoothed(log_joint / factor.unsqueeze(-1), parameters, data).probability, lift)
+
+    def averaged(
+        self, log_joint: Tensor, factors: Sequence[Tensor], parameters: Parameters, data: Annotations
+    ) -> Tensor:
+        """As :meth:`Classes.averaged`."""
+        return mean(self.tempered(log_joint, factor, parameters, data) for factor in factors)
 
     def prevalence(self, parameters: Parameters, data: Annotations, lead: Sequence[int] = ()) -> Tensor:
         """As :meth:`Classes.prevalence`."""

@@ -1,0 +1,207 @@
+"""The compiled steps of workers in the M step of confusion matrices on the logit scale, as :mod:`crowdppl.model.logit_rows`'s.
+
+Arguments of both: expected ``labels (J, K, K)`` and ``effects (J, K, M)``; ``numbers`` of :mod:`crowdppl.kernels.logit_rows`; the
+factors of the effects ``by (K, M)``; ``crowd (2,)``, mean and precision of the competence; the parameters ``D``, ``a``, ``b`` and
+``d``, of which the last three are changed; and what is written: ``powers (J, K, K)`` and ``totals (J, K, M)`` of all rows after
+the steps, as :func:`crowdppl.kernels.logit_rows_slopes.log_likelihood` writes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crowdppl.kernels.code_cache import inner
+from crowdppl.kernels.logit_rows_slopes import fill_curvature, fill_row, fill_slopes, log_likelihood, sum_of_squares
+from crowdppl.kernels.small_matrices import factorise, invert, solve_lower, solve_upper
+
+# Largest change of a logit in one step, the first share of a step that is tried in the first M step, the factor that shortens it,
+# and how often it does; crowdppl.model.logit_rows has the same.
+LONGEST, FIRST_SHARE, SHORTEN, SHORTER = 2.0, 0.5, 0.4, 7
+
+
+@inner
+def bounded(step: Any) -> Any:
+    """Return a step, of the largest length where it is longer."""
+    return min(max(step, -LONGEST), LONGEST)
+
+
+@inner
+def begin_workers(
+    labels: Any,
+    effects: Any,
+    numbers: Any,
+    by: Any,
+    crowd: Any,
+    D: Any,
+    a: Any,
+    b: Any,
+    d: Any,
+    powers: Any,
+    totals: Any,
+) -> Any:
+    """Take half the Newton step of each parameter of the workers, or a part of it that does not lower the log joint.
+
+    For the first M step: mean and precision of the competence, which it learns, would be others after longer steps, since
+    learning ends before it converges.
+
+    Returns:
+        The log-likelihood of all rows after the steps, and the sum of the approximate posterior variances of the workers'
+        competence.
+    """
+    J, K, M = totals.shape
+    preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
+    x, slope, curve, shares, inverse = np.empty(K), np.empty((K, K)), np.empty((K, K)), np.empty(M), np.empty(M)
+    p, sums = np.empty((K, K)), np.empty((K, M))
+    step_b, new_b, step_d, new_d = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
+    likelihood, variance = 0.0, 0.0
+    for j in range(J):
+        before = -(crowd[1] * (a[j] - crowd[0]) ** 2 + preference * sum_of_squares(b[j])) / 2.0
+        slope_a, curve_a, fit = -crowd[1] * (a[j] - crowd[0]), crowd[1], 0.0
+        for k in range(K):
+            fill_row(k, a[j], b[j], D[k], d[j, k], x)
+            n, e = labels[j, k], effects[j, k]
+            fit += log_likelihood(x, n, e, by, powers[j, k], totals[j, k])
+            inverse[:] = totals[j, k]
+            fill_slopes(n, e, by, powers[j, k], inverse, shares, slope[k], curve[k])
+            before -= deviation * sum_of_squares(d[j, k]) / 2.0
+            slope_a += slope[k, k]
+            curve_a += curve[k, k]
+        before += fit
+        variance += 1.0 / curve_a
+        step_a = bounded(slope_a / curve_a)
+        for y in range(K):
+            total, bend = -preference * b[j, y], preference
+            for k in range(K):
+                total += slope[k, y]
+                # Twice the diagonal bounds the matrix of second derivatives of a softmax.
+                bend += 2.0 * curve[k, y]
+                step_d[k, y] = bounded((slope[k, y] - deviation * d[j, k, y]) / (2.0 * curve[k, y] + deviation))
+            step_b[y] = bounded(total / bend)
+        size, new_a = FIRST_SHARE, a[j]
+        for _ in range(SHORTER + 1):
+            new_a = a[j] + size * step_a
+            for y in range(K):
+                new_b[y] = b[j, y] + size * step_b[y]
+            after, new_fit = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * sum_of_squares(new_b)) / 2.0, 0.0
+            for k in range(K):
+                for y in range(K):
+                    new_d[k, y] = d[j, k, y] + size * step_d[k, y]
+                fill_row(k, new_a, new_b, D[k], new_d[k], x)
+                new_fit += log_likelihood(x, labels[j, k], effects[j, k], by, p[k], sums[k])
+                after -= deviation * sum_of_squares(new_d[k]) / 2.0
+            if not after + new_fit < before:
+                a[j], fit = new_a, new_fit
+                for k in range(K):
+                    b[j, k] = new_b[k]
+                    for y in range(K):
+                        d[j, k, y], powers[j, k, y] = new_d[k, y], p[k, y]
+                    for m in range(M):
+                        totals[j, k, m] = sums[k, m]
+                break
+            size *= SHORTEN
+        likelihood += fit
+    return likelihood, variance
+
+
+@inner
+def raise_workers(
+    labels: Any,
+    effects: Any,
+    numbers: Any,
+    by: Any,
+    crowd: Any,
+    D: Any,
+    a: Any,
+    b: Any,
+    d: Any,
+    powers: Any,
+    totals: Any,
+) -> Any:
+    """Take a Newton step of each worker's competence, preferences and deviations that does not lower the log joint.
+
+    Given competence and preferences, the deviations of a row follow from it alone: the Newton step of the former is that with
+    the latter at their best.
+
+    Returns:
+        The log-likelihood of all rows after the steps.
+    """
+    J, K, M = totals.shape
+    preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
+    x, shares, scaled, slope, column = np.empty(K), np.empty(M), np.empty(M), np.empty(K), np.empty(K)
+    rows, ends, own, step = np.empty((K, K, K)), np.empty((K, K)), np.empty((K + 1, K + 1)), np.empty(K + 1)
+    p, sums = np.empty((K, K)), np.empty((K, M))
+    new_b, step_d, new_d = np.empty(K), np.empty((K, K)), np.empty((K, K))
+    likelihood = 0.0
+    for j in range(J):
+        before = -(crowd[1] * (a[j] - crowd[0]) ** 2 + preference * sum_of_squares(b[j])) / 2.0
+        fit = 0.0
+        own[:], step[K] = 0.0, -crowd[1] * (a[j] - crowd[0])
+        own[K, K] = crowd[1]
+        for y in range(K):
+            own[y, y] = preference
+            step[y] = -preference * b[j, y]
+        for k in range(K):
+            fill_row(k, a[j], b[j], D[k], d[j, k], x)
+            n, e, A, z = labels[j, k], effects[j, k], rows[k], ends[k]
+            fit += log_likelihood(x, n, e, by, powers[j, k], totals[j, k])
+            before -= deviation * sum_of_squares(d[j, k]) / 2.0
+            fill_curvature(e, by, powers[j, k], totals[j, k], n, shares, scaled, slope, A)
+            for y in range(K):
+                A[y, y] += deviation
+                slope[y] -= deviation * d[j, k, y]
+            invert(A, column)
+            for y in range(K):
+                total = 0.0
+                for h in range(K):
+                    total += A[y, h] * slope[h]
+                z[y] = total
+                total = deviation * (total + d[j, k, y])
+                step[y] += total
+                if y == k:
+                    step[K] += total
+                for h in range(y + 1):
+                    own[y, h] -= deviation * deviation * A[y, h]
+                own[y, y] += deviation
+                own[K, y] -= deviation * deviation * A[k, y]
+            own[K, k] += deviation
+            own[K, K] += deviation - deviation * deviation * A[k, k]
+        before += fit
+        factorise(own)
+        solve_lower(own, step)
+        solve_upper(own, step)
+        largest = 0.0
+        for y in range(K + 1):
+            largest = max(largest, abs(step[y]))
+        for k in range(K):
+            for y in range(K):
+                total = ends[k, y] - step[y] - (step[K] if y == k else 0.0) + deviation * rows[k, y, k] * step[K]
+                for h in range(K):
+                    total += deviation * rows[k, y, h] * step[h]
+                step_d[k, y] = total
+                largest = max(largest, abs(total))
+        size = min(1.0, LONGEST / largest) if largest > 0.0 else 1.0
+        for _ in range(SHORTER + 1):
+            new_a = a[j] + size * step[K]
+            for y in range(K):
+                new_b[y] = b[j, y] + size * step[y]
+            after, new_fit = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * sum_of_squares(new_b)) / 2.0, 0.0
+            for k in range(K):
+                for y in range(K):
+                    new_d[k, y] = d[j, k, y] + size * step_d[k, y]
+                fill_row(k, new_a, new_b, D[k], new_d[k], x)
+                new_fit += log_likelihood(x, labels[j, k], effects[j, k], by, p[k], sums[k])
+                after -= deviation * sum_of_squares(new_d[k]) / 2.0
+            if not after + new_fit < before:
+                a[j], fit = new_a, new_fit
+                for k in range(K):
+                    b[j, k] = new_b[k]
+                    for y in range(K):
+                        d[j, k, y], powers[j, k, y] = new_d[k, y], p[k, y]
+                    for m in range(M):
+                        totals[j, k, m] = sums[k, m]
+                break
+            size *= SHORTEN
+        likelihood += fit
+    return likelihood
