@@ -117,7 +117,8 @@ def _of_tool(record: dict[str, Any]) -> bool:
 
 
 def _detect(file: SourceFile, choices: Choices) -> str:
-    file.take_records(_of_tool)
+    # A table may have the columns of a tool beside its own.
+    file.take_records(lambda record: _of_tool(record) and not choices.complete(record))
     if file.kind == "table":
         return next((name for name, form in FORMATS.items() if form.table and form.table(file)), LONG)
     document = file.document
@@ -131,6 +132,8 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         for name, form in FORMATS.items():
             if form.record and form.record(first):
                 return name
+        if isinstance(document, list) and choices.names_columns_of(list(first)):
+            return LONG
     if json_kinds.is_shared_task(single):
         return "lewidi"
     tool = json_kinds.tool(first)
@@ -149,8 +152,6 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         )
     if answers == "yes":
         return "peerannot"
-    if isinstance(document, list) and isinstance(first, dict) and choices.names_columns_of(list(first)):
-        return LONG
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"

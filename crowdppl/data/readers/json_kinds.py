@@ -43,6 +43,8 @@ _TOOLS: tuple[tuple[dict[str, type], str, str], ...] = (
     ),
     ({"task_id": str, "type": str, "response": dict}, "Scale", "'task_id', the worker and 'response'"),
 )
+# Tools whose keys are common words: the objects under them are not empty.
+_WEAK = ("SuperAnnotate", "Scale")
 # Shares of answers whose label is given by other workers, and to other tasks, from which labels are taken for common classes.
 _SHARED = 0.7
 
@@ -61,6 +63,8 @@ def tool(record: Any) -> str | None:
     if not isinstance(record, Mapping) or long_names(record):
         return None
     for keys, name, places in _TOOLS:
+        if name in _WEAK and not any(record.get(key) for key in keys if keys[key] is dict):
+            continue
         if all(_holds(record.get(key), kind) for key, kind in keys.items()):
             return (
                 f"an export of {name}, which is not read: write a table with the columns task, worker and label, which stand "

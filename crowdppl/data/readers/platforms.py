@@ -11,11 +11,14 @@ from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.table.cells import absent, parsed
+from crowdppl.data.table.missing_words import is_for_nothing
 from crowdppl.data.table.timestamps import since_1970
 from crowdppl.errors import DataError, listed
 
 GOLD = ("_gold", "_gold_reason")
 TRUE, FALSE = {"true", "1", "yes", "on"}, {"false", "0", "no", "off", ""}
+# What people write in the column of rejections for an assignment that they accept.
+_ACCEPTED = FALSE | {"0.0", "n", "f", "-", "--", "na", "none"}
 
 
 def is_toloka(file: SourceFile) -> bool:
@@ -73,9 +76,10 @@ def is_mturk(file: SourceFile) -> bool:
 
 
 def _mturk_names(columns: list[str]) -> list[str]:
-    """Return names of columns as Mechanical Turk's pages write them, in capitals and small letters."""
+    """Return names of columns as Mechanical Turk's pages write them; a column is renamed where it alone has such a name."""
     usual = {name.lower(): name for name in ("HITId", "WorkerId", "AssignmentStatus", "WorkTimeInSeconds", "Reject")}
-    return [usual.get(name.lower(), name) for name in columns]
+    counts = Counter(name.lower() for name in columns)
+    return [usual.get(name.lower(), name) if counts[name.lower()] == 1 else name for name in columns]
 
 
 def mturk(file: SourceFile, choices: Choices) -> Records:
@@ -114,13 +118,19 @@ def mturk(file: SourceFile, choices: Choices) -> Records:
         if status == "rejected" and not choices.rejected:
             rows.drop("that were rejected")
             continue
-        if status != "approved" and not absent(row.get("Reject")) and not choices.rejected:
+        if status != "approved" and _is_rejection(row.get("Reject")) and not choices.rejected:
             rows.drop("that a review file rejects (column Reject)")
             continue
         where, seconds = f"row {n + 1}", _number(row.get("WorkTimeInSeconds"))
         rows.add(row["HITId"], row["WorkerId"], _chosen(label), None, seconds, where=where, record=n)
     inputs = [c for c in columns if c.startswith("Input.")]
     return rows.finish("Mechanical Turk", table, inputs, "HITId")
+
+
+def _is_rejection(cell: Any) -> bool:
+    """Return whether a cell of a review file rejects an assignment: it has a mark or a reason, not a word for no."""
+    text = "" if absent(cell) else str(cell).strip()
+    return not is_for_nothing(text) and text.casefold() not in _ACCEPTED
 
 
 def _is_form(values: list[Any]) -> bool:

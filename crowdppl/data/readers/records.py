@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pandas as pd
 
+from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.table.structured import CHOICES_OF_SEVERAL, Several
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 
@@ -58,6 +59,14 @@ class Choices:
     def names_columns_of(self, table: Sequence[Any]) -> bool:
         """Tell whether the caller named at least two columns, all of which a table has."""
         return len(self.columns) > 1 and set(self.columns) <= set(map(str, table))
+
+    def complete(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row has an item, a worker and a label: plain values of the columns named, or columns of usual names."""
+        names = set(row)
+        if not set(self.columns) <= names or any(isinstance(row[name], (dict, list)) for name in self.columns):
+            return False
+        named = [role for role, name in (("task", self.task), ("worker", self.worker)) if name is not None]
+        return long_names({*names, *named, *(["label"] if len(self.columns) > len(named) else [])})
 
 
 @dataclass

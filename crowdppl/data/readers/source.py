@@ -77,6 +77,7 @@ class SourceFile:
         self.name, self.stem = self.path.name, stem(self.path.name)
         self.repeated_keys: list[str] = []
         self.wrapper: dict[str, Any] | None = None
+        self.lists: list[str] = []
         if is_workbook(self.path):
             folder = Path(tempfile.mkdtemp(prefix="crowdppl-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -188,6 +189,8 @@ class SourceFile:
         if "document" not in vars(self):
             return []
         notes = []
+        if len(self.lists) > 1:
+            notes.append(f"{self.name}: the {len(self.lists)} lists {listed(self.lists, 4)} are read as one")
         if self.repeated_keys:
             names = listed(dict.fromkeys(self.repeated_keys), 3)
             where = "an object has" if len(self.repeated_keys) == 1 else f"{len(self.repeated_keys):,} objects have"
@@ -205,15 +208,20 @@ class SourceFile:
         return self.document[0] if isinstance(self.document, list) and len(self.document) == 1 else self.document
 
     def unwrap(self, recognised: Callable[[dict[str, Any]], bool]) -> None:
-        """Take the records in place of an object in which they are a list, such as the answer of an interface."""
+        """Take the records in place of an object in which they are lists, such as the answer of an interface, or parts of data.
+
+        A list that is equal to an earlier one is the same data under two names.
+        """
         single = self._single
         if not isinstance(single, dict) or recognised(single):
             return
-        for value in single.values():
+        lists: dict[str, list[Any]] = {}
+        for name, value in single.items():
             if isinstance(value, list) and value and isinstance(value[0], dict) and recognised(value[0]):
-                self.wrapper = single
-                self.document = value
-                return
+                lists |= {} if value in lists.values() else {name: value}
+        if lists:
+            self.wrapper, self.lists = single, list(lists)
+            self.document = [record for value in lists.values() for record in value]
 
     def take_records(self, recognised: Callable[[dict[str, Any]], bool]) -> None:
         """Take the rows of a Parquet file with lists or objects in its columns as records, if they are of a tool."""

@@ -12,7 +12,7 @@ import pytest
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.data.look import look
-from crowdppl.errors import DataError, FileError
+from crowdppl.errors import CrowdpplError, DataError, FileError
 
 CHOICE = {"type": "choices", "value": {"choices": ["a"]}, "from_name": "q", "to_name": "t"}
 
@@ -73,6 +73,16 @@ def test_records_in_the_answer_of_an_interface(tmp_path, key):
         crowdppl.read(other)
 
 
+def test_records_in_several_lists_are_read_together(tmp_path):
+    first, second = task(1, answer(1, CHOICE), answer(2, CHOICE)), task(2, answer(1, CHOICE))
+    data = crowdppl.read(put(tmp_path, "x.json", {"train": [first], "test": [second]}), labels=["a", "b"])
+    assert (data.A, data.N) == (3, 2)
+    assert any("the 2 lists 'train', 'test' are read as one" in note for note in data.notes)
+    data = crowdppl.read(put(tmp_path, "y.json", {"tasks": [first], "results": [first]}), labels=["a", "b"])
+    assert data.A == 2  # one list under two names
+    assert not any("lists" in note for note in data.notes)
+
+
 def response(user, value, status="submitted"):
     return {"user_id": user, "value": value, "status": status}
 
@@ -123,6 +133,25 @@ def test_what_a_review_file_rejects_is_left_out(tmp_path):
     toloka.drop(columns=["x", "y"]).to_csv(tmp_path / "x.tsv", sep="\t", index=False)
     assert rows_of(crowdppl.read(tmp_path / "x.tsv")) == [("h1", "u", "a"), ("h2", "u", "b")]
     assert crowdppl.read(tmp_path / "x.tsv", rejected=True).A == 3
+
+
+@pytest.mark.parametrize(
+    "words", [("no", 3), ("0", 3), ("FALSE", 3), ("-", 3), ("NA", 3), ("0.0", 3), ("1", 0), ("x", 0)]
+)
+def test_a_word_for_no_rejects_nothing(tmp_path, words):
+    word, count = words
+    rows = [(f"h{n}", "uv"[n % 2], "Submitted", word if n < 3 else "", "ab"[n % 2]) for n in range(6)]
+    table = pd.DataFrame(rows, columns=["HITId", "WorkerId", "AssignmentStatus", "Reject", "Answer.q"])
+    table.to_csv(tmp_path / "x.csv", index=False)
+    assert crowdppl.read(tmp_path / "x.csv").A == 3 + count
+
+
+def test_names_of_mechanical_turk_are_not_given_twice(tmp_path):
+    text = "HITId,WorkerId,AssignmentStatus,Answer.q,workerid,reject\nh,u,Submitted,a,z,\nh,v,Submitted,b,z,x\n"
+    data = crowdppl.read(put(tmp_path, "x.csv", text), labels=["a", "b"])
+    assert rows_of(data) == [("h", "u", "a")]  # "reject" alone has its usual name
+    both = text.replace("reject", "reject,Reject").replace(",\n", ",,\n").replace(",x\n", ",x,\n")
+    assert rows_of(crowdppl.read(put(tmp_path, "y.csv", both))) == [("h", "u", "a"), ("h", "v", "b")]
 
 
 def test_results_of_the_command_line_tools_of_mechanical_turk(tmp_path):
@@ -189,6 +218,17 @@ def test_a_table_with_names_of_a_tool_is_read(tmp_path):
     records = [{"externalId": f"e{n}", "worker": "u", "labels": ["ab"[n]]} for n in (0, 1)]
     data = crowdppl.read(put(tmp_path, "z.jsonl", lines(records)), task="externalId", label="labels")
     assert data.labels.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("empty", [{"metadata": {}, "instances": []}, {"task_id": "x", "type": "t", "response": {}}])
+def test_columns_that_the_caller_names_come_before_tools(tmp_path, empty):
+    full = {"metadata": {"name": "x"}, "instances": [], "task_id": "x", "type": "t", "response": {"x": 1}}
+    for more in (empty, full):
+        records = [{"q": n, "who": "u", "a": "ab"[n]} | more for n in (0, 1)]
+        path = put(tmp_path, "x.json", records)
+        assert crowdppl.read(path, task="q", worker="who", label="a").labels.tolist() == ["a", "b"]
+        with pytest.raises(CrowdpplError, match="is an export of" if more is full else "no column 'task'"):
+            crowdppl.read(path)
 
 
 def test_lists_of_workers_have_as_many_labels():
@@ -259,3 +299,21 @@ def test_parquet_with_other_lists_is_a_table(tmp_path):
     with pytest.raises(DataError, match="columns are 'id', 'annotations'"):
         crowdppl.read(tmp_path / "y.parquet")
     assert look(tmp_path / "y.parquet").annotations is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"fields": [{"x": 1}] * 2, "responses": [[{"user_id": "u"}]] * 2},
+        {"id": [1, 2], "data": [{"text": "x"}] * 2, "annotations": [[{"result": "x"}]] * 2},
+        {"text": ["x"] * 2, "spans": [[{"start": 1}]] * 2, "_input_hash": [1, 2], "answer": ["accept"] * 2},
+    ],
+)
+def test_parquet_with_a_row_for_each_annotation_is_a_table(tmp_path, more):
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"task": [1, 2], "worker": ["u"] * 2, "label": ["a", "b"]} | more), path)
+    assert rows_of(crowdppl.read(path)) == [(1, "u", "a"), (2, "u", "b")]
+    pyarrow.parquet.write_table(pyarrow.table({"q": [1, 2], "who": ["u"] * 2, "a": ["a", "b"]} | more), path)
+    assert rows_of(crowdppl.read(path, task="q", worker="who", label="a")) == [(1, "u", "a"), (2, "u", "b")]
+    with pytest.raises(CrowdpplError, match="contains no answers|not a list of objects|no annotator"):
+        crowdppl.read(path)
