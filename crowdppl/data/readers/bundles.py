@@ -20,7 +20,7 @@ from crowdppl.data.readers.brat import STANDOFF, TEXT
 from crowdppl.data.readers.joined_tables import with_equal_columns, with_workers
 from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, decompressed
 from crowdppl.data.readers.records import Choices, Records, uniform
-from crowdppl.data.readers.source import ENDINGS, SourceFile, stem
+from crowdppl.data.readers.source import ENDINGS, SourceFile, folder_names, stem
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.files import digests
@@ -160,9 +160,13 @@ def _named(files: Sequence[tuple[Path, PurePath]], source: str, limit: int) -> l
     stems = {stem(within.name) for _, within in files}
     for file, (_, within) in zip(out, files, strict=True):
         file.name = f"{source}: {within}"
-        # Files of one name in folders of workers: the folder is the worker.
-        if len(stems) == 1 and len(files) > 1 and len(within.parts) > 1:
-            file.stem = within.parts[-2]
+    # Files of one name in folders of workers: the folder is the worker.
+    inner = [file for file, (_, within) in zip(out, files, strict=True) if len(within.parts) > 1]
+    if len(stems) == 1 and len(files) > 1:
+        for file, name in zip(
+            inner, folder_names([within.parent for _, within in files if len(within.parts) > 1]), strict=True
+        ):
+            file.stem = name
     return out
 
 

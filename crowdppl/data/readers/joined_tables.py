@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.data.readers.records import Choices, Records
-from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.readers.source import SourceFile, folder_names
 from crowdppl.data.readers.worker_columns import names_a_worker
-from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, usual_column
 from crowdppl.errors import DataError, listed
 
 # Names of files with parts of the data.
@@ -22,6 +22,11 @@ _PART = re.compile(
     r"|results?|export|output|file|sheet|round|pool|(sub)?set|pilot|week)[\W_]*\d*",
     re.IGNORECASE,
 )
+# Names of workers that authors of items have, too, and the share of distinct values from which a column is one of authors.
+_AUTHOR = re.compile(r"user|reviewer|person|participant|respondent", re.IGNORECASE)
+_AUTHORS = 0.5
+# How much larger the share of items in common is for files or folders of several workers.
+_CLEARLY = 2
 # What programs and people add to the name of a copy or a further version.
 _AGAIN = re.compile(r"(.+?)(?: ?\(\d+\)|[ _-]+(?:copy|kopie|v\d+|new|final)(?: ?\(?\d+\)?)?)", re.IGNORECASE)
 
@@ -34,15 +39,24 @@ def with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: 
     Raises:
         DataError: where it is not clear that names of files or folders are those of workers.
     """
-    if choices.worker is not None or any(name in part.frame for part in parts for name in WORKER_COLUMNS):
+    if choices.worker is not None or any(_usual(part.frame, WORKER_COLUMNS) is not None for part in parts):
         return []
     items = [_items(part.frame, choices) for part in parts]
-    if _column_of_workers(parts, choices):
-        return []
+    named = [name for name in dict.fromkeys(name for part in parts for name in part.frame) if names_a_worker(str(name))]
+    others: list[Any] = []
+    for name in named:
+        if None in items or not all(name in part.frame for part in parts):
+            return []
+        others += [name] if _may_be_of_items(parts, name, choices, source) else []
     workers, what = _workers(files, items, source)
     for part, worker in zip(parts, workers, strict=True):
         part.frame.insert(0, WORKER_COLUMNS[0], worker)
     notes = [f"{source}: no column {WORKER_COLUMNS[0]!r}, the names of the {what} are the workers"]
+    if others:
+        notes.append(
+            f"{source}: the column {str(others[0])!r} is not taken for the workers, as it has one value for each item or each "
+            f"file; if it names them, worker={str(others[0])!r} uses it"
+        )
     again = [(name, m[1]) for name in dict.fromkeys(workers) if (m := _AGAIN.fullmatch(name)) and m[1] in workers]
     if again:
         notes.append(
@@ -52,49 +66,78 @@ def with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: 
     return notes
 
 
-def _items(frame: pd.DataFrame, choices: Choices) -> set[str]:
-    """Return the items of a table; empty where its column of items is not known."""
-    names = ITEM_COLUMNS if choices.task is None else (choices.task,)
-    name = next((name for name in names if name in frame), None)
-    return set() if name is None else set(frame[name].dropna().astype(str).unique())
+def _usual(frame: pd.DataFrame, names: tuple[str, ...]) -> Any:
+    """Return the column with a usual name, ``None`` where there is none."""
+    columns = list(map(str, frame.columns))
+    name = usual_column(columns, names)
+    return None if name is None else frame.columns[columns.index(name)]
 
 
-def _column_of_workers(parts: Sequence[Records], choices: Choices) -> bool:
-    """Return whether tables have a column of workers by its name; one that has one value for each item is of the item."""
-    item = choices.task or next((name for name in ITEM_COLUMNS if all(name in part.frame for part in parts)), None)
-    names = {str(name) for part in parts for name in part.frame.columns if names_a_worker(str(name))}
-    for name in names - {item}:
-        if item is None or not all(name in part.frame and item in part.frame for part in parts):
-            return True
-        pairs = pd.concat([part.frame[[item, name]].astype(str) for part in parts], ignore_index=True)
-        size, distinct = len(pairs), pairs.drop_duplicates()
-        of_items = not distinct[item].duplicated().any() and len(distinct) < size
-        if not of_items:
-            return True
-    return False
+def _item_column(frame: pd.DataFrame, choices: Choices) -> Any:
+    """Return the column of items, ``None`` where it is not known."""
+    if choices.task is None:
+        return _usual(frame, ITEM_COLUMNS)
+    return choices.task if choices.task in frame else None
 
 
-def _workers(files: Sequence[SourceFile], items: Sequence[set[str]], source: str) -> tuple[list[str], str]:
+def _items(frame: pd.DataFrame, choices: Choices) -> set[str] | None:
+    """Return the items of a table, ``None`` where its column of items is not known."""
+    name = _item_column(frame, choices)
+    return None if name is None else set(frame[name].dropna().astype(str).unique())
+
+
+def _may_be_of_items(parts: Sequence[Records], name: Any, choices: Choices, source: str) -> bool:
+    """Tell whether a column with a name of workers is of the item, such as the author of a text, or repeats the file.
+
+    Where each item has one row, this shows in the values: those of authors hardly repeat, and a worker has several items.
+
+    Raises:
+        DataError: if it names workers, so that the caller is to name it.
+    """
+    tables = [part.frame[[_item_column(part.frame, choices), name]].astype(str) for part in parts]
+    if all(table[name].nunique() == 1 for table in tables) and len({table[name].iloc[0] for table in tables}) == len(
+        tables
+    ):
+        return True
+    pairs = pd.concat([table.set_axis(["item", "value"], axis=1) for table in tables], ignore_index=True)
+    distinct = pairs.drop_duplicates()
+    if not distinct["item"].duplicated().any() and (
+        len(distinct) < len(pairs)
+        or (_AUTHOR.search(str(name)) is not None and distinct["value"].nunique() > _AUTHORS * len(distinct))
+    ):
+        return True
+    raise DataError(
+        f"{source}: no column {WORKER_COLUMNS[0]!r}, and the column {str(name)!r} seems to name workers: name the worker column "
+        f"with worker={str(name)!r}; if the names of the files are the workers, rename it"
+    )
+
+
+def _workers(files: Sequence[SourceFile], known: Sequence[set[str] | None], source: str) -> tuple[list[str], str]:
     """Return the worker of each file: its name, or that of its folder where files of one name are of different workers.
 
     Raises:
         DataError: where this is not clear, or names are those of parts of the data.
     """
     stems = [file.stem for file in files]
+    if None in known:
+        return stems, "files"  # the column of items is asked for first
+    items = [one or set() for one in known]
     folders = [str(file.within.parent) if file.within is not None else "" for file in files]
     if len(set(stems)) < len(set(zip(stems, folders, strict=True))) and len(set(stems)) > 1:
         of_folders, of_names = _in_common(stems, folders, items), _in_common(folders, stems, items)
-        if of_folders == of_names:
-            at = next(n for n, stem in enumerate(stems) if stems.index(stem) < n)
-            first, second = (
-                file.name.removeprefix(f"{source}: ") for file in (files[stems.index(stems[at])], files[at])
-            )
+        names = folder_names([file.within.parent for file in files if file.within is not None])
+        at = next(n for n, stem in enumerate(stems) if stems.index(stem) < n)
+        first, second = (file.name.removeprefix(f"{source}: ") for file in (files[stems.index(stems[at])], files[at]))
+        clear = max(of_folders, of_names) > _CLEARLY * min(of_folders, of_names)
+        # A folder that is no folder of a worker, or folders of one name at different places.
+        unnamed = "" in names or len(set(names)) < len(set(folders))
+        if not clear or (of_folders > of_names and unnamed):
             raise DataError(
                 f"{source}: files of one name lie in several folders ({first!r}, {second!r}), so that either their names or the "
                 f"folders may be the workers; add a column {WORKER_COLUMNS[0]!r} to all of them"
             )
-        if of_folders:
-            return [file.within.parent.name if file.within is not None else file.stem for file in files], "folders"
+        if of_folders > of_names:
+            return names, "folders"
     disjoint = sum(map(len, items)) == len(set().union(*items))
     if all(map(_PART.fullmatch, stems)) and disjoint:
         raise DataError(
@@ -104,13 +147,21 @@ def _workers(files: Sequence[SourceFile], items: Sequence[set[str]], source: str
     return stems, "files"
 
 
-def _in_common(same: Sequence[str], other: Sequence[str], items: Sequence[set[str]]) -> bool:
-    """Return whether two files that are equal in one name and differ in another have items in common."""
+def _in_common(same: Sequence[str], other: Sequence[str], items: Sequence[set[str]]) -> float:
+    """Return the mean share of items in common of two files that are equal in one name and differ in another.
+
+    It is a share of the smaller file: items that a worker labels again are few, and those of several workers are most of them.
+    """
     groups: dict[str, list[int]] = defaultdict(list)
     for n, name in enumerate(same):
         groups[name].append(n)
-    pairs = (pair for group in groups.values() for pair in itertools.combinations(group[:50], 2))
-    return any(other[a] != other[b] and not items[a].isdisjoint(items[b]) for a, b in pairs)
+    shares = [
+        len(items[a] & items[b]) / max(min(len(items[a]), len(items[b])), 1)
+        for group in groups.values()
+        for a, b in itertools.combinations(group[:50], 2)
+        if other[a] != other[b]
+    ]
+    return sum(shares) / max(len(shares), 1)
 
 
 def with_equal_columns(

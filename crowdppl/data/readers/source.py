@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -303,6 +303,17 @@ def stem(name: str) -> str:
         if name.lower().endswith(endings):
             name = name[: name.rindex(".")]
     return name
+
+
+def folder_names(folders: Sequence[PurePath]) -> list[str]:
+    """Return the names of folders, empty for the top folder.
+
+    Where all end in one name, those of a higher level are: ``ann`` and ``bob`` for ``ann/labels`` and ``bob/labels``.
+    """
+    parts = [folder.parts for folder in folders]
+    while len(set(parts)) > 1 and all(len(one) > 1 for one in parts) and len({one[-1] for one in parts}) == 1:
+        parts = [one[:-1] for one in parts]
+    return [one[-1] if one else "" for one in parts]
 
 
 @streamed

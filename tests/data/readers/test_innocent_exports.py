@@ -143,13 +143,13 @@ def test_a_word_for_no_rejects_nothing(tmp_path, words):
     rows = [(f"h{n}", "uv"[n % 2], "Submitted", word if n < 3 else "", "ab"[n % 2]) for n in range(6)]
     table = pd.DataFrame(rows, columns=["HITId", "WorkerId", "AssignmentStatus", "Reject", "Answer.q"])
     table.to_csv(tmp_path / "x.csv", index=False)
-    assert crowdppl.read(tmp_path / "x.csv").A == 3 + count
+    assert 3 + count == crowdppl.read(tmp_path / "x.csv").A
 
 
 def test_names_of_mechanical_turk_are_not_given_twice(tmp_path):
     text = "HITId,WorkerId,AssignmentStatus,Answer.q,workerid,reject\nh,u,Submitted,a,z,\nh,v,Submitted,b,z,x\n"
     data = crowdppl.read(put(tmp_path, "x.csv", text), labels=["a", "b"])
-    assert rows_of(data) == [("h", "u", "a")]  # "reject" alone has its usual name
+    assert (data.A, data.workers.tolist()) == (1, ["u"])  # "reject" alone has its usual name
     both = text.replace("reject", "reject,Reject").replace(",\n", ",,\n").replace(",x\n", ",x,\n")
     assert rows_of(crowdppl.read(put(tmp_path, "y.csv", both))) == [("h", "u", "a"), ("h", "v", "b")]
 
@@ -227,7 +227,7 @@ def test_columns_that_the_caller_names_come_before_tools(tmp_path, empty):
         records = [{"q": n, "who": "u", "a": "ab"[n]} | more for n in (0, 1)]
         path = put(tmp_path, "x.json", records)
         assert crowdppl.read(path, task="q", worker="who", label="a").labels.tolist() == ["a", "b"]
-        with pytest.raises(CrowdpplError, match="is an export of" if more is full else "no column 'task'"):
+        with pytest.raises(CrowdpplError, match=r"is an export of" if more is full else "no column 'task'"):
             crowdppl.read(path)
 
 
@@ -315,5 +315,5 @@ def test_parquet_with_a_row_for_each_annotation_is_a_table(tmp_path, more):
     assert rows_of(crowdppl.read(path)) == [(1, "u", "a"), (2, "u", "b")]
     pyarrow.parquet.write_table(pyarrow.table({"q": [1, 2], "who": ["u"] * 2, "a": ["a", "b"]} | more), path)
     assert rows_of(crowdppl.read(path, task="q", worker="who", label="a")) == [(1, "u", "a"), (2, "u", "b")]
-    with pytest.raises(CrowdpplError, match="contains no answers|not a list of objects|no annotator"):
+    with pytest.raises(CrowdpplError, match=r"contains no answers|not a list of objects|no annotator"):
         crowdppl.read(path)

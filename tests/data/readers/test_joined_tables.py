@@ -50,6 +50,49 @@ def test_files_are_workers_where_folders_are_batches(tmp_path):
     assert (3, "ann", "x") in annotations(data)
 
 
+def test_items_that_a_worker_labels_again_are_few(tmp_path):
+    items = {"one": tuple(range(9)), "two": tuple(range(10, 19))}
+    files = {
+        f"{folder}/{name}.csv": of(of_one, "xyzxyzxyz") for folder, of_one in items.items() for name in ("ann", "bob")
+    }
+    files["two/ann.csv"] = of((*items["two"], 0), "xyzxyzxyzx")
+    data = crowdppl.read(written(tmp_path, files))
+    assert sorted(data.workers) == ["ann", "bob"]
+    assert data.A == 37
+    with pytest.raises(DataError, match="either their names or the folders"):  # most are in common
+        crowdppl.read(written(tmp_path, {"two/ann.csv": of(range(9), "xyzxyzxyz")}))
+
+
+def test_a_file_beside_folders_has_no_worker_without_a_name(tmp_path):
+    files = {"a.csv": of((1, 2), "xy"), "b.csv": of((3, 4), "xy"), "y/a.csv": of((1, 2), "yy")}
+    with pytest.raises(DataError, match="either their names or the folders"):
+        crowdppl.read(written(tmp_path / "deep", files))
+    flat = {name.replace("y/a", "c"): text for name, text in files.items()}
+    assert sorted(crowdppl.read(written(tmp_path / "flat", flat)).workers) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a",)])
+def test_folders_of_workers_may_have_folders_of_one_name(tmp_path, names):
+    for within in ("labels/", ""):
+        files = {f"{who}/{within}{name}.csv": of((name, name * 2), "xy") for who in ("ann", "bob") for name in names}
+        data = crowdppl.read(written(tmp_path / (within or "flat"), files))
+        assert sorted(data.workers) == ["ann", "bob"]
+
+
+def test_capitals_in_the_name_of_the_column_of_items(tmp_path):
+    files = {f"annotations_{n}.csv": of((1, 2), "xy", "Task,Label") for n in (1, 2)}
+    assert crowdppl.read(written(tmp_path / "parts", files)).J == 2
+    files = {f"{who}/b{n}.csv": of((n, n + 5), "xy", "Task,Label") for who in ("ann", "bob") for n in (1, 2)}
+    assert sorted(crowdppl.read(written(tmp_path / "folders", files)).workers) == ["ann", "bob"]
+
+
+def test_an_unknown_column_of_items_is_asked_for(tmp_path):
+    files = {f"label_{n}.csv": of((1, 2), "xy", "tweet_id,label") for n in (1, 2)}
+    with pytest.raises(DataError, match=r"no column 'task'.* name the task column with task="):
+        crowdppl.read(written(tmp_path, files))
+    assert crowdppl.read(tmp_path, task="tweet_id").J == 2
+
+
 def test_folders_of_either_reading_are_refused(tmp_path):
     files = {f"{folder}/{name}.csv": of((1, 2), "xy") for folder in ("one", "two") for name in ("ann", "bob")}
     with pytest.raises(DataError, match="either their names or the folders may be the workers"):
@@ -72,6 +115,29 @@ def test_a_column_that_is_of_the_item_names_no_workers(tmp_path):
     head = "task,user,label"  # the author of a post
     files = {name: of((1, 2), ("me,x", "you,y"), head) for name in ("ann.csv", "bob.csv")}
     assert sorted(crowdppl.read(written(tmp_path, files)).workers) == ["ann", "bob"]
+
+
+def test_authors_of_items_with_one_row_are_no_workers(tmp_path):
+    files = {
+        f"{who}.csv": of(range(n, n + 5), [f"u{item},x" for item in range(n, n + 5)], "task,user,label")
+        for who, n in (("ann", 0), ("bob", 5))
+    }
+    data = crowdppl.read(written(tmp_path, files), labels=["x", "y"])
+    assert sorted(data.workers) == ["ann", "bob"]
+    assert any("the column 'user' is not taken for the workers" in note for note in data.notes)
+    again = {name: text.replace("u1", "u0").replace("u2", "u0").replace("u3", "u4") for name, text in files.items()}
+    again["bob.csv"] = again["bob.csv"].replace("u6", "u4").replace("u7", "u4")
+    for changed in (again, {name: text.replace("user", "annotator") for name, text in files.items()}):
+        with pytest.raises(DataError, match=r"the column '(user|annotator)' seems to name workers"):
+            crowdppl.read(written(tmp_path, changed))
+
+
+def test_a_column_that_repeats_the_file_names_no_further_workers(tmp_path):
+    files = {f"{who}.csv": of((1, 2), (f"{model},x", f"{model},y"), "task,judge,label") for who, model in ("ag", "bl")}
+    data = crowdppl.read(written(tmp_path, files))
+    assert sorted(data.workers) == ["a", "b"]
+    assert any("worker='judge' uses it" in note for note in data.notes)
+    assert sorted(crowdppl.read(tmp_path, worker="judge").workers) == ["g", "l"]
 
 
 @pytest.mark.parametrize(
