@@ -22,6 +22,7 @@ from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, decompressed
 from crowdppl.data.readers.records import Choices, Records, uniform
 from crowdppl.data.readers.source import ENDINGS, SourceFile, folder_names, stem
 from crowdppl.data.readers.streams import local, source_name
+from crowdppl.data.table.rows_in_doubt import NOTED
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.files import digests
 
@@ -225,6 +226,7 @@ def merged(
     names = dict.fromkeys(name for part in parts for name in part.frame.columns)
     columns = [_joined([_column(part.frame, name) for part in parts]) for name in names]
     frame = pd.concat(columns, axis=1).set_axis(pd.Index(list(names), dtype=object), axis=1)
+    frame.attrs[NOTED] = list(dict.fromkeys(name for part in parts for name in part.frame.attrs.get(NOTED, ())))
     for name in ("task", "worker", "label") if not tables else ():
         frame[name] = uniform(frame[name].astype(object))
     truth: dict[Any, Any] = {}

@@ -188,7 +188,8 @@ def _parts(
     files: list[SourceFile], name: str, choices: Choices, source: str
 ) -> tuple[list[Records], list[SourceFile], list[str]]:
     """Return what each file contains, the files, and a note on those without an annotation, such as of people who gave none."""
-    parts, kept, empty = [], [], []
+    parts, kept = [], []
+    empty: dict[str, list[SourceFile]] = {}
     reason: NothingError | None = None
     for file in files:
         try:
@@ -196,10 +197,10 @@ def _parts(
             kept.append(file)
         except NothingError as error:
             reason = error if reason is None else reason
-            empty.append(file)
+            empty.setdefault(error.why, []).append(file)
     if reason is not None and not parts:
         raise reason
-    return parts, kept, [bundles.left_out(empty, source, "without an annotation")] if empty else []
+    return parts, kept, [bundles.left_out(left, source, why) for why, left in empty.items()]
 
 
 def _read_whole(

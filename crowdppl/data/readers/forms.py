@@ -72,7 +72,8 @@ SURVEYS = frozenset(
 )
 _SURVEY = (
     *(("responseid", "startdate"), ("respondent id", "collector id")),
-    *(("id", "startlanguage"), ("response id", "start language")),
+    *(("id", "startlanguage", other) for other in ("submitdate", "lastpage", "seed")),
+    *(("response id", "start language", other) for other in ("date submitted", "last page", "seed")),
 )
 # In the second line of SurveyMonkey: what kind of answer a column has.
 _KINDS = frozenset(("response", "open-ended response"))
@@ -98,7 +99,9 @@ def is_forms(file: SourceFile) -> bool:
     timed = bool(names) and (names[0] in TIMES or (names[0] == "id" and "start time" in names[:3]))
     others = OTHERS
     if of_survey(names):
-        respondent = file.table[file.columns[names.index(next(name for name, _ in _SURVEY if name in names))]]
+        respondent = file.table[
+            file.columns[names.index(next(shown[0] for shown in _SURVEY if set(shown) <= set(names)))]
+        ]
         if respondent.dropna().duplicated().any():
             return False  # a row for each answer, not for each respondent
         timed, others = True, OTHERS | SURVEYS

@@ -18,7 +18,13 @@ Skip = Literal["missing", "label"]
 
 
 class NothingError(DataError):
-    """A file of a known format without an annotation: of several, others may have some."""
+    """A file of a known format without an annotation: of several, others may have some.
+
+    Attributes:
+        why: what it has not, for a note that it is left out.
+    """
+
+    why = "without an annotation"
 
 
 @dataclass(frozen=True)
@@ -130,10 +136,12 @@ def choose(questions: Sequence[str], choices: Choices, source: str, otherwise: s
         raise NothingError(f"{source}: {otherwise or 'it contains no answers; export the annotations, too'}")
     if choices.question is not None:
         if choices.question not in questions:
-            raise NothingError(
+            other = NothingError(
                 f"{source}: no question {choices.question!r}{suggestion(choices.question, questions)}; its questions are "
                 f"{listed(questions, 12)}"
             )
+            other.why = f"without an answer to the question {choices.question!r}"
+            raise other
         return choices.question
     if len(questions) > 1:
         raise DataError(

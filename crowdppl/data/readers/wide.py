@@ -27,6 +27,7 @@ from crowdppl.data.readers.worker_columns import (
 )
 from crowdppl.data.table.columns import item_column
 from crowdppl.data.table.identifier_checks import written_number
+from crowdppl.data.table.rows_in_doubt import NOTED
 from crowdppl.errors import DataError, FileError, listed
 
 # Frame attribute: the row of the table that each annotation is in.
@@ -148,6 +149,7 @@ def _keep_others(records: Records, table: pd.DataFrame, parts: Layout, source: s
             records.frame[name] = table.iloc[:, n].to_numpy(dtype=object)[items]
     if parts.answers:
         first = names[parts.answers[0]]
+        records.frame.attrs[NOTED] = [names[n] for n in parts.answers]
         records.notes.append(
             f"{source}: {_columns([names[n] for n in parts.answers])} not taken for workers, by their names; if these are true "
             f"labels, truth={first!r} uses them as known truths"

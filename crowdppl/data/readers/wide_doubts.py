@@ -34,9 +34,16 @@ def refuse_title(table: pd.DataFrame, source: str) -> None:
 
 def without_blank_rows(table: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
     """Return a table without rows in which all cells are blank, and a note on them."""
-    blank = (table.isna() | (table.astype(object) == "")).all(axis=1).to_numpy(dtype=bool)
-    if not blank.any() or blank.all():
+    left = np.arange(len(table))
+    for n in range(table.shape[1]):
+        column = table.iloc[left, n]
+        # Cells may be lists, which are compared with a text element by element.
+        empty = [isinstance(value, str) and not value for value in column]
+        left = left[column.isna().to_numpy(dtype=bool) | np.array(empty, dtype=bool)]
+    if len(left) in (0, len(table)):
         return table, []
+    blank = np.zeros(len(table), dtype=bool)
+    blank[left] = True
     count = int(blank.sum())
     return table[~blank].reset_index(drop=True), [
         f"{source}: {count:,} blank {'row is' if count == 1 else 'rows are'} left out"
@@ -57,7 +64,12 @@ def notes_on_workers(table: pd.DataFrame, item: str, at: Sequence[int], source: 
 
 
 def _of_sums(table: pd.DataFrame, names: list[str], at: Sequence[int], source: str) -> list[str]:
-    """Return a note where the numbers of each row have the same sum, as numbers of votes for each class."""
+    """Return a note where the numbers of each row have the same sum, as numbers of votes for each class.
+
+    A class without a vote is a column of zeros, which is not among those of workers.
+    """
+    zero = [n for n in range(table.shape[1]) if n not in at and _is_zero(table.iloc[:, n])]
+    names, at = [*names, *(str(table.columns[n]).strip() for n in zero)], [*at, *zero]
     if len(at) < _COLUMNS or len(table) < _ROWS:
         return []
     numbers = table.iloc[:, list(at)].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -66,7 +78,8 @@ def _of_sums(table: pd.DataFrame, names: list[str], at: Sequence[int], source: s
         not np.isfinite(numbers).all()
         or (numbers < 0).any()
         or np.ptp(sums) > 0
-        or (np.ptp(numbers, axis=0) == 0).any()
+        or ((np.ptp(numbers, axis=0) == 0) & (numbers[0] != 0)).any()
+        or sums[0] == 0
     ):
         return []
     what = "a 1 for the class of an item" if sums[0] == 1 else f"{sums[0]:g} votes for classes"
@@ -74,6 +87,10 @@ def _of_sums(table: pd.DataFrame, names: list[str], at: Sequence[int], source: s
         f"{source}: the numbers of each row have the sum {sums[0]:g}, as where columns are classes with {what}; if "
         f"{listed(names, 3)} are classes and no workers, this is no table of workers: use Annotations.from_counts"
     ]
+
+
+def _is_zero(column: pd.Series[Any]) -> bool:
+    return bool((pd.to_numeric(column, errors="coerce") == 0).all())
 
 
 def _of_items(item: str, names: list[str], source: str) -> list[str]:

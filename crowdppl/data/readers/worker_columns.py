@@ -37,8 +37,13 @@ _ABOUT_ITEMS = re.compile(
     r"|uuid|guid|index|row|unnamed: ?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
     r"|batch(_?(id|number|no))?|round|iteration|page|line|position|order|priority|mean|average|avg|std|sd|variance|sum|total|count"
     r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?agree(s|d|ment)?|kappa|status|discussion"
-    r"|difficulty|complexity|schwierigkeit|redcap_\w+|\w+_complete|submitdate|lastpage|startlanguage"
+    r"|difficulty|complexity|schwierigkeit|redcap_\w+|submitdate|lastpage|startlanguage"
 )
+# Whether a form of REDCap is complete, and the values of these columns; they may also be the complete labels of a worker.
+_COMPLETE, _OF_REDCAP = re.compile(r"\w+_complete"), re.compile(r"redcap_\w+")
+_COMPLETENESS = ({"0", "1", "2"}, {"incomplete", "unverified", "complete"})
+# Initials of people, which may be a short name of something else ("GT", "SD").
+_INITIALS = re.compile(r"[^\W\d_]{2}")
 # Names of counts, shares and remarks, which may be those of people ("Count Basie"): the values decide.
 _PERHAPS = re.compile(r"(num|pct|percent|prob|share|count)_[^\W\d]\w*|(notes?|comments?|remarks?)_\w+|%_?\w+|\w+_?%")
 # What such a name does not have, and names of people may have.
@@ -169,12 +174,14 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
             raise DataError(f"{source}: no column {listed(missing)}; columns are {listed(names, 12)}")
         workers = [n for n in rest if names[n] in chosen]
         return Layout(item, workers, [], [n for n in rest if n not in workers])
-    answers = [n for n in rest if _LABELS.fullmatch(_plain(names[n]))]
-    others = [n for n in rest if n not in answers and _ABOUT_ITEMS.fullmatch(_plain(names[n]))]
+    initials = _initials(names, rest)
+    answers = [n for n in rest if n not in initials and _LABELS.fullmatch(_plain(names[n]))]
+    others = [n for n in rest if n not in (*answers, *initials) and _ABOUT_ITEMS.fullmatch(_plain(names[n]))]
     others += [n for n in _beside(names, rest) if n not in (*answers, *others)]
     workers = [n for n in rest if n not in (*answers, *others)]
     cells = {n: labels_of(table.iloc[:, n]) for n in workers}
     none = _without_labels(cells, [n for n in workers if _perhaps(names[n])])
+    none += _of_forms(names, {n: cells[n] for n in workers if n not in none}, any(map(_OF_REDCAP.fullmatch, names)))
     others += none
     workers = [n for n in workers if n not in none]
     if len(workers) < 2:  # a worker may have such a name where there are few columns
@@ -186,6 +193,32 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
         workers = [n for n in workers if n not in dated]
     apart = _apart({n: cells[n] if n in cells else labels_of(table.iloc[:, n]) for n in workers})
     return Layout(item, sorted(n for n in workers if n not in apart), answers, sorted([*others, *apart]))
+
+
+def _initials(names: Sequence[str], rest: Sequence[int]) -> list[int]:
+    """Return the columns whose names are all initials of people in one form: ``AB``, ``GT`` and ``KL``."""
+    short = [n for n in rest if _INITIALS.fullmatch(names[n])]
+    plain = [n for n in short if not _not_a_worker(_plain(names[n]))]
+    forms = {(names[n].isupper(), names[n].istitle()) for n in plain}
+    if len(plain) < 2 or len(forms) > 1:
+        return []
+    alike = [n for n in short if (names[n].isupper(), names[n].istitle()) in forms]
+    return alike if all(n in alike or _not_a_worker(_plain(names[n])) for n in rest) else []
+
+
+def _not_a_worker(plain: str) -> bool:
+    return (_LABELS.fullmatch(plain) or _ABOUT_ITEMS.fullmatch(plain)) is not None
+
+
+def _of_forms(names: Sequence[str], columns: dict[int, Cells], redcap: bool) -> list[int]:
+    """Return the columns that say whether a form of REDCap is complete, by their names and values, beside other columns."""
+    complete = [
+        n
+        for n, column in columns.items()
+        if _COMPLETE.fullmatch(_plain(names[n]))
+        and (redcap or any({label.casefold() for label in column.labels} <= values for values in _COMPLETENESS))
+    ]
+    return complete if len(complete) < len(columns) else []
 
 
 def _plain(name: str) -> str:
@@ -214,7 +247,8 @@ def _in_doubt(name: str) -> bool:
     words = _words(name)
     # "score?" may be a name of a worker, and may be "score".
     signs = len(words) > 1 and words != _plain(name) and (_LABELS.fullmatch(words) or _ABOUT_ITEMS.fullmatch(words))
-    return bool(signs or _perhaps(name) or _UNSURE.fullmatch(words) or _IS.fullmatch(name))
+    initials = _INITIALS.fullmatch(name) and _not_a_worker(words)
+    return bool(signs or initials or _perhaps(name) or _UNSURE.fullmatch(words) or _IS.fullmatch(name))
 
 
 def renamed_copies(names: Sequence[str]) -> list[str]:

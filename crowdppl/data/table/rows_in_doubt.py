@@ -42,6 +42,8 @@ _TRUE = re.compile(
     r"(gold|true|truth|ground_?truth|correct|reference|expert|adjudicated)(_?(label|class|answer|standard|value))?"
 )
 _INPUT = re.compile(r"text|sentence|tweet|content|document|passage|image|image_?url|url|file_?name|question_?text|post")
+# Frame attribute: columns on which the reader of the file has a note.
+NOTED = "crowdppl_noted"
 # Rows at the beginning of a table by which a column that is not used is judged.
 _ROWS = 100_000
 _YES = frozenset(("true", "1", "yes", "y", "t", "x"))
@@ -108,6 +110,7 @@ def notes_on_columns(
         truth_known: whether the caller gave known true labels.
     """
     notes = []
+    named = {*named, *frame.attrs.get(NOTED, ())}
     names = {str(name).strip().lower().replace(" ", "_").replace("-", "_"): name for name in frame.columns}
     for plain, name in names.items():
         if name in used or name in named or isinstance(frame[name], pd.DataFrame) or _is_nested(frame[name]):
