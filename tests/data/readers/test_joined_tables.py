@@ -204,9 +204,19 @@ def test_files_of_two_questions_are_no_annotations_of_one(tmp_path, form, ending
         crowdppl.read(folder)
     data = crowdppl.read(folder, question="facts", labels=["a", "b"])
     assert data.N == 1
-    assert any("1 file is without an annotation and left out" in note for note in data.notes)
+    assert any("1 file is without an answer to the question 'facts' and left out" in note for note in data.notes)
     folder = written(tmp_path / "equal", {f"one.{ending}": form(1, "tone"), f"two.{ending}": form(2, "tone")})
     assert crowdppl.read(folder, labels=["a", "b"]).N == 2
+
+
+def test_a_file_with_answers_to_another_question_says_so(tmp_path):
+    files = {"a.json": label_studio(1, "s"), "b.json": label_studio(2, "t")}
+    data = crowdppl.read(written(tmp_path, files), question="s", labels=["a", "b"])
+    assert data.A == 1
+    assert any("without an answer to the question 's' and left out: 'b.json'" in note for note in data.notes)
+    (tmp_path / "b.json").write_text('[{"id": 2, "data": {"text": "2"}, "annotations": []}]')
+    data = crowdppl.read(tmp_path, labels=["a", "b"])
+    assert any("without an annotation and left out: 'b.json'" in note for note in data.notes)
 
 
 def test_the_command_names_columns_of_files_and_of_records(tmp_path):

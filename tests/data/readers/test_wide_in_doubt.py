@@ -1,5 +1,7 @@
 """Wide tables with a consensus, dates, sums or a legend beside the workers, and what such tables may be instead."""
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import crowdppl
@@ -33,6 +35,56 @@ def test_a_consensus_in_other_languages_is_no_worker(tmp_path, name):
 @pytest.mark.parametrize("name", ["Konstantin", "Gita", "Maja", "Wahida", "Richard", "Vera", "Finn"])
 def test_names_of_people_are_workers(tmp_path, name):
     assert read(tmp_path, table(f"id,ann,bob,{name}")).workers.tolist() == ["ann", "bob", name]
+
+
+@pytest.mark.parametrize("names", [("AB", "GT", "KL"), ("ab", "sd", "kl"), ("Mv", "Cd", "Ef")])
+def test_initials_that_are_a_short_name_of_something_else(tmp_path, names):
+    data = read(tmp_path, table(f"id,{','.join(names)}"))
+    assert data.workers.tolist() == sorted(names, key=names.index)
+    assert any("read as workers; if" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("head", ["id,ann,bob,GT", "id,AB,KL,gt", "id,AB,GT", "id,ann,AB,KL,GT", "id,AB,KL,consensus"])
+def test_short_names_beside_other_names_are_none_of_a_worker(tmp_path, head):
+    names = head.split(",")[1:]
+    other = {"GT", "gt", "consensus"}
+    assert read(tmp_path, table(head)).workers.tolist() == [name for name in names if name not in other]
+
+
+def test_completeness_of_forms_by_names_and_values(tmp_path):
+    people = table("id,ann_complete,bob_complete,eve_complete")
+    assert read(tmp_path, people).J == 3
+    assert (
+        read(tmp_path, people.replace("a\n", "0\n").replace(",a", ",0").replace(",b", ",1")).J == 3
+    )  # there is no other
+    for values in ("012", ("Complete", "Unverified", "Incomplete"), "2"):
+        rows = "".join(f"{n},{'01'[n % 2]},{'01'[n % 3 % 2]},{values[n % len(values)]}\n" for n in range(1, 11))
+        assert read(tmp_path, f"id,ann,bob,form_1_complete\n{rows}").workers.tolist() == ["ann", "bob"]
+    rows = "".join(f"{n},a,b,b,x\n{n + 10},b,b,a,x\n" for n in range(1, 9))
+    assert read(tmp_path, f"id,ann,bob,eve_complete,redcap_event_name\n{rows}").workers.tolist() == ["ann", "bob"]
+    assert read(tmp_path, f"id,ann,bob,eve_complete,event\n{rows}").workers.tolist() == ["ann", "bob", "eve_complete"]
+
+
+def test_cells_that_are_lists(tmp_path):
+    given = [["x"], ["y"], ["x", "y"]]
+    table = pyarrow.table({"id": ["a", "b", "c"], "ann": given, "bob": given[::-1]})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    data = crowdppl.read(tmp_path / "x.parquet", "wide", several="sets")
+    assert (data.N, data.J) == (6, 2)  # an item for each label of a set
+    with pytest.raises(DataError, match="2 labels in one annotation"):
+        crowdppl.read(tmp_path / "x.parquet", "wide")
+
+
+def test_a_column_of_true_labels_has_one_note(tmp_path):
+    text = table("id,ann,bob,gold")
+    assert sum("'gold'" in note for note in read(tmp_path, text).notes) == 1
+    (tmp_path / "two").mkdir()
+    for name in "ab":
+        (tmp_path / "two" / f"{name}.csv").write_text(text.replace("\n", f"\n{name}").removesuffix(name))
+    assert sum("'gold'" in note for note in crowdppl.read(tmp_path / "two", "wide").notes) == 1
+    rows = "".join(f"{n},{who},{'ab'[n % 2]},{'ab'[n % 2]}\n" for n in range(8) for who in "uv")
+    (tmp_path / "y.csv").write_text(f"task,worker,label,gold\n{rows}")
+    assert sum("'gold'" in note for note in crowdppl.read(tmp_path / "y.csv").notes) == 1
 
 
 @pytest.mark.parametrize("date", ["2024-01-{:02d} 10:00:00", "{:02d}.01.2024", "1/{}/2024 9:05"])
@@ -104,6 +156,18 @@ def test_rows_of_one_sum_may_be_of_classes(tmp_path, kind):
     assert not any("have the sum" in note for note in read(tmp_path, text).notes)
 
 
+def test_a_class_without_a_vote(tmp_path):
+    def votes(last):
+        return table("id,cat,dog,fox", values=lambda n, k: last(n) if k == 2 else str((1 + n % 3, 3 - n % 3)[k]))
+
+    assert any(
+        "have the sum 4" in note and "'cat', 'dog', 'fox' are classes" in note
+        for note in read(tmp_path, votes(lambda n: "0")).notes
+    )
+    for last in (lambda n: "2", lambda n: str(n % 2)):
+        assert not any("have the sum" in note for note in read(tmp_path, votes(last)).notes)
+
+
 def test_a_legend_beside_the_table_is_asked_about(tmp_path):
     rows = [
         f"{n},{'ab'[n % 2]},{'ab'[n % 3 % 2]},,{['a', 'b', ''][min(n - 1, 2)]},{['yes', 'no', ''][min(n - 1, 2)]}"
@@ -145,6 +209,16 @@ def test_surveys_of_limesurvey(tmp_path, head):
     data = crowdppl.read(path)
     assert (data.N, data.J, data.labels.tolist()) == (3, 4, ["A1", "A2"])
     assert data.timestamp is not None
+
+
+def test_a_language_alone_is_no_survey(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "id,startlanguage,ann,bob\n" + "".join(f"{n},en,{'xy'[n % 2]},{'xy'[n % 3 % 2]}\n" for n in range(8))
+    )
+    assert formats.sniff(path) == "long"
+    with pytest.raises(DataError, match="if each worker has a column, name format='wide'"):
+        crowdppl.read(path)
 
 
 def test_boxes_of_a_form(tmp_path):
