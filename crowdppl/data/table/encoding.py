@@ -106,7 +106,7 @@ def encode_columns(
     columns[2], known = labelled, known._replace(label=naming.apply(known.label)).without_blanks()
     if labels_declared is None or of_categories:
         # Categories come with a file or a program; those that do not occur are classes as well.
-        classes = [*columns[2].names.tolist(), *(labels_declared if of_categories else ())]
+        classes = [*columns[2].names.tolist(), *(label_column.cat.categories if of_categories else ())]
         known, sentences = known_without_codes(known, classes)
         for sentence in sentences:
             _note(notes, sentence)
