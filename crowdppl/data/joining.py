@@ -296,14 +296,34 @@ def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[s
         raise DataError(
             f"{message}; the fit refuses repeated annotations: drop them, or choose repeats='last' or repeats='keep' (--repeats)"
         )
-    end = {
-        "keep": "each counts separately; if these are the same annotations again, drop them, or use repeats='last' "
-        "(--repeats last)",
-        "last": "each replaces the earlier one",
-    }
-    sentence = f"{message}: {end[repeats]}"
+    if repeats == "last":
+        end = _replaced(old, more, pair, len(pairs))
+    else:
+        end = "each counts separately; if these are the same annotations again, drop them, or use repeats='last' (--repeats last)"
+    sentence = f"{message}: {end}"
     warn(sentence)
     return [sentence]
+
+
+def _replaced(old: pd.DataFrame, more: pd.DataFrame, pair: list[str], count: int) -> str:
+    """Return what becomes of ``count`` further annotations of pairs that ``old`` has, where the last of each pair is kept.
+
+    The last is the latest where all times of a pair are known, as in :func:`crowdppl.data.table.encoding.repeated`.
+    """
+    time = "timestamp"
+    left_out = 0
+    if time in old and time in more:
+        # With an unknown time, infinity here, the order of both parts decides.
+        parts = [part[[*pair, time]].fillna({time: np.inf}) for part in (old, more)]
+        earlier, later = (part.groupby(pair, sort=False, as_index=False)[time].max() for part in parts)
+        both = parts[1].merge(earlier, on=pair, suffixes=("", " before")).merge(later, on=pair, suffixes=("", " last"))
+        before = both[f"{time} before"]
+        left_out = int(((both[f"{time} last"] < before) & np.isfinite(before)).sum())
+    if not left_out:
+        return "each replaces the earlier one"
+    some = f"{left_out:,} {'is' if left_out == 1 else 'are'} left out, as the other is later by its time"
+    rest = "" if left_out == count else ", and each other replaces the earlier one"
+    return f"{some}{rest}"
 
 
 def _rows(name: str, of: str, before: Annotations, more: Annotations) -> pd.DataFrame | None:

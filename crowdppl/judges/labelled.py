@@ -15,6 +15,7 @@ from crowdppl.data.table.missing_words import codes_for_nothing, words_for_nothi
 from crowdppl.data.table.spellings import alike, folded
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.judges import replies
+from crowdppl.judges.marks import bare, unmarked
 from crowdppl.judges.passing import polarity
 from crowdppl.judges.states import State, classify, normalised, statuses
 from crowdppl.judges.table import Table
@@ -107,46 +108,82 @@ def labelled(
 
 def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[str]) -> tuple[Codes, Array]:
     """Return labels with spellings of one name as one, the most frequent: not those that a judge uses apart."""
-    groups = alike(names.tolist(), replies.bare) if names.dtype == object else []
+    groups = _spellings(codes, names, judge) if names.dtype == object else []
     if not groups:
         return codes, names
     names = names.copy()
     place = {name: n for n, name in enumerate(names.tolist())}
     count = np.bincount(codes, minlength=len(names))
-    used = pd.DataFrame({"label": codes, "judge": judge}).drop_duplicates()
     to = np.arange(len(names))
+    with_marks = False
     for group in groups:
         same = [place[name] for name in group]
-        apart = used[used["label"].isin(same)]["judge"].duplicated().any()
-        if apart and not polarity(replies.bare(group[0])):
-            continue
         # A spelling without marks, and the most frequent one.
-        best = max(same, key=lambda n: (folded(str(names[n])) == replies.bare(str(names[n])), count[n]))
+        best = max(same, key=lambda n: (folded(str(names[n])) == bare(str(names[n])), count[n]))
         to[same] = best
         others = [names[n] for n in same if n != best]
-        plain = replies.unmarked(str(names[best]))
+        plain = unmarked(str(names[best]))
         if plain and plain not in place:
             others = [*others, names[best]] if plain != names[best] else others
             names[best] = plain
         rows = int(count[same].sum() - (count[best] if plain in place else 0))
-        marks = "" if len({folded(name) for name in group}) == 1 else " or marks around them"
+        marked = len({folded(name) for name in group}) > 1
+        with_marks |= marked
         notes.append(
             f"{source}: {rows:,} verdicts {listed(others)} read as {names[best]!r}, which differ in capitals or white "
-            f"space{marks}"
+            f"space{' or marks around them' if marked else ''}"
         )
     kept = np.unique(to)
+    if with_marks:
+        _unmark(names, kept, source, notes)
     order = np.argsort(names[kept], kind="stable")
     place_of = np.empty(len(order), dtype=np.int64)
     place_of[order] = np.arange(len(order))
     return place_of[np.searchsorted(kept, to)[codes]], names[kept][order]
 
 
+def _spellings(codes: Codes, names: Array, judge: Codes) -> list[list[str]]:
+    """Return groups of names that are spellings of one class.
+
+    Capitals may tell classes apart, where a judge uses several and none passes or fails by its name; marks never do.
+    """
+    groups = alike(names.tolist(), bare)
+    if not groups:
+        return []
+    used = pd.DataFrame({"name": names[codes], "judge": judge}).drop_duplicates()
+    out = []
+    for group in groups:
+        forms = used[used["name"].isin(group)]
+        forms = forms.assign(name=forms["name"].map(unmarked)).drop_duplicates()
+        apart = forms["judge"].duplicated().any() and not polarity(bare(group[0]))
+        out += alike(group, unmarked) if apart else [group]
+    return out
+
+
+def _unmark(names: Array, kept: Array, source: str, notes: list[str]) -> None:
+    """Rename classes with marks in place, where others have lost theirs: all have their names without, or none."""
+    taken = set(names[kept].tolist())
+    renamed: dict[str, str] = {}
+    for n in kept.tolist():
+        plain = unmarked(names[n])
+        if plain and plain not in taken:
+            renamed[names[n]] = plain
+            names[n] = plain
+            taken.add(plain)
+    if renamed:
+        first = next(iter(renamed))
+        notes.append(
+            f"{source}: verdicts {listed(renamed)} are named without the marks around them, as others are, such as {first!r} as "
+            f"{renamed[first]!r}"
+        )
+
+
 def _sentences(names: Array, source: str) -> list[str]:
     """Return a note on verdicts that are sentences and end or begin with another verdict: ``The answer is right. PASS``."""
-    plain = {replies.bare(name): name for name in names.tolist() if isinstance(name, str)}
+    plain = {bare(name): name for name in names.tolist() if isinstance(name, str)}
     for name in plain.values():
         ends = [part for form in _SENTENCES if (match := form.fullmatch(name.strip())) for part in match.groups()]
-        end = next((plain[key] for part in ends if (key := replies.bare(part)) in plain and plain[key] != name), None)
+        end = next((plain[key] for part in ends if (key := bare(part)) in plain and plain[key] != name), None)
         if end is not None:
             return [
                 f"{source}: {name!r} is taken for a class of its own, though it has the verdict {end!r} at its end or beginning; "

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.table.cells import absent, is_structured, normal, parsed, plain
+from crowdppl.data.table.cells import absent, is_structured, plain
 from crowdppl.data.table.identifiers import rows_text
 from crowdppl.data.table.missing_words import PROGRAMS
-from crowdppl.data.table.spellings import folded
 from crowdppl.errors import DataError
 from crowdppl.judges.passing import BAD, polarity
 from crowdppl.judges.states import State, normalised
+from crowdppl.judges.thoughts import FEW, LONG, as_document, shown, without_thoughts
 
 Array = npt.NDArray[Any]
 
@@ -35,42 +35,6 @@ _KEYS = (
 )
 _LAST = len(_KEYS) - 3
 _FRACTION = re.compile(r"-?\d*\.\d+")
-# Characters beyond which a text is rather a reason than a verdict, and number of different ones that may all be classes.
-_LONG, _FEW = 40, 10
-_FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
-# Marks around a verdict, and words before it.
-_AROUND = (
-    *(("**", "**"), ("__", "__"), ("`", "`"), ("[[", "]]"), ('"', '"'), ("'", "'"), ("\\boxed{", "}"), ("$", "$")),
-    *((f"<{tag}>", f"</{tag}>") for tag in ("answer", "verdict", "label", "rating", "score")),
-)
-# What a model thought before its reply, and a reply that was cut off within it.
-_THOUGHT = re.compile(
-    r"\s*<(think|thinking|thought|reasoning|analysis|scratchpad)>(.*?</\1>|.*)\s*", re.DOTALL | re.IGNORECASE
-)
-_BEFORE = re.compile(
-    r"(?:final |my |overall )?(?:verdict|judge?ment|rating|answer|grade|decision|score)\s*(?:is)?\s*:\s*(?=\S)",
-    re.IGNORECASE,
-)
-
-
-def bare(text: str) -> str:
-    """Return the key of verdicts that differ in capitals, white space, marks around them, and the words before them only."""
-    return unmarked(folded(text))
-
-
-def unmarked(text: str) -> str:
-    """Return a verdict without marks around it and words before it: ``PASS`` for ``Verdict: **PASS**.``."""
-    key, before = text.strip(), None
-    while key != before:
-        before = key
-        key = _BEFORE.sub("", key, count=1) if _BEFORE.match(key) else key
-        for start, end in _AROUND:
-            lower = key.lower()
-            if len(key) > len(start + end) and lower.startswith(start) and lower.endswith(end):
-                key = key[len(start) : -len(end)].strip()
-        if len(key) > 2 and key[-1] in ".!":
-            key = key[:-1].rstrip()
-    return key
 
 
 def verdicts_in(
@@ -94,13 +58,13 @@ def verdicts_in(
     """
     if column.dtype.kind in "biuf":
         return column, words
-    column, words = _without_thoughts(column, where, notes, words)
+    column, words = without_thoughts(column, where, notes, words, labels)
     values = column.astype(object).to_numpy()
     at, replies = _replies(values)
     declared = {*words, *(normalised(label) for label in labels if isinstance(label, str))}
     stated = {key for key in replies if normalised(key) in declared}
     verdicts = _verdicts(
-        {key: _document(value) for key, value in replies.items() if key not in stated},
+        {key: as_document(value) for key, value in replies.items() if key not in stated},
         {key: len(rows) for key, rows in at.items()},
     )
     if not verdicts and all(isinstance(replies[key], str) for key in stated):
@@ -120,7 +84,7 @@ def verdicts_in(
                 out[row] = key
         elif verdict is not replies[key]:
             out[rows] = verdict if alone else str(verdict)
-            examples.append(f"{_shown(key)!r} as {verdict!r}")
+            examples.append(f"{shown(key)!r} as {verdict!r}")
     if examples:
         notes.append(
             f"{where}: {len(examples):,} different replies in JSON are read as verdicts, such as {examples[0]}"
@@ -128,41 +92,10 @@ def verdicts_in(
     if unread:
         rows = sorted(row for key in unread for row in at[key])
         notes.append(
-            f"{where}, {rows_text(np.array(rows))}: {len(rows):,} replies such as {_shown(unread[0])!r} are lists or objects "
+            f"{where}, {rows_text(np.array(rows))}: {len(rows):,} replies such as {shown(unread[0])!r} are lists or objects "
             f"without a verdict, and unparseable"
         )
     words = {**words, **{normalised(key): State.UNPARSEABLE for key in unread}}
-    return pd.Series(out, dtype=object, index=column.index, name=column.name), words
-
-
-def _without_thoughts(
-    column: pd.Series[Any], where: str, notes: list[str], words: dict[str, State]
-) -> tuple[pd.Series[Any], dict[str, State]]:
-    """Return a column without what models thought before their replies, such as ``<think>...</think>``.
-
-    Replies that end within a thought are unparseable. A column of other texts is returned as it is.
-    """
-    values = column.astype(object).to_numpy()
-    at = [n for n, value in enumerate(values) if isinstance(value, str) and _THOUGHT.match(value)]
-    if not at:
-        return column, words
-    out = values.copy()
-    ended = []
-    for n in at:
-        match = _THOUGHT.match(values[n])
-        rest = values[n][match.end() :] if match is not None else ""
-        if rest.strip():
-            out[n] = rest
-        else:
-            ended.append(n)
-    notes.append(
-        f"{where}: what {len(at):,} replies think before a verdict is left out, as in {_shown(values[at[0]])!r}"
-    )
-    if ended:
-        notes.append(
-            f"{where}, {rows_text(np.array(ended))}: {len(ended):,} replies end with a thought, and are unparseable"
-        )
-    words = {**words, **{normalised(values[n]): State.UNPARSEABLE for n in ended}}
     return pd.Series(out, dtype=object, index=column.index, name=column.name), words
 
 
@@ -182,15 +115,6 @@ def _replies(values: Array) -> tuple[dict[str, list[int]], dict[str, Any]]:
             at.setdefault(key, []).append(n)
             replies.setdefault(key, value)
     return at, replies
-
-
-def _document(value: Any) -> Any:
-    """Return what a reply is written as: an object, a list, or the text itself."""
-    fenced = _FENCE.fullmatch(value.strip()) if isinstance(value, str) else None
-    document = parsed(fenced[1] if fenced else value)
-    while isinstance(document, list) and len(document) == 1 and is_structured(document[0]):
-        document = normal(document[0])
-    return document
 
 
 def _verdicts(documents: dict[str, Any], rows: dict[str, int]) -> dict[str, Any]:
@@ -243,7 +167,7 @@ def _places(held: dict[str, dict[int, Any]], rows: dict[str, int]) -> list[int]:
     blank: set[int] = set()
     for place in range(len(_KEYS)):
         stated = {reply: keys[place] for reply, keys in held.items() if keys.get(place) is not None}
-        long = [reply for reply, value in stated.items() if isinstance(value, str) and len(value) > _LONG]
+        long = [reply for reply, value in stated.items() if isinstance(value, str) and len(value) > LONG]
         different = len({stated[reply] for reply in long})
         count = sum(rows[reply] for reply in long)
         prose = different > 1 and 2 * count > sum(rows[reply] for reply in stated) and 2 * different > count
@@ -270,18 +194,14 @@ def _ticked(key: Any, value: bool) -> Any:
 def _require_classes(at: dict[str, list[int]], replies: dict[str, Any], where: str, notes: list[str]) -> None:
     """Refuse replies without verdicts that are no classes: objects, and texts that are mostly different."""
     rows = sum(map(len, at.values()))
-    few = 2 * len(at) <= rows or (len(at) <= _FEW and all(len(key) <= _LONG for key in at))
+    few = 2 * len(at) <= rows or (len(at) <= FEW and all(len(key) <= LONG for key in at))
     key = next(iter(at))
     if not few or not all(isinstance(replies[key], str) for key in at):
         raise DataError(
-            f"{where}, {rows_text(np.array(at[key]))}: {_shown(key)!r} is a list or object without a verdict, as are all others; "
+            f"{where}, {rows_text(np.array(at[key]))}: {shown(key)!r} is a list or object without a verdict, as are all others; "
             f"write the verdict in a column of its own"
         )
-    notes.append(f"{where}: no list or object has a verdict, such as {_shown(key)!r}; each different one is a class")
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
+    notes.append(f"{where}: no list or object has a verdict, such as {shown(key)!r}; each different one is a class")
 
 
 def _single(value: Any) -> Any:

@@ -106,6 +106,30 @@ def test_minus_one_is_no_true_label_where_no_worker_gives_it(form):
     assert Annotations.from_frame(signed, truth="gold").truth.tolist() == [1, 2, 0]
 
 
+def test_minus_one_is_no_true_label_where_no_category_is_negative():
+    frame = pd.DataFrame(BASE | {"label": pd.Categorical([0, 1, 1, 1, 0, 0])})
+    with pytest.warns(UserWarning, match="-1 as the known truth of 3, which no worker gives, is read as unknown"):
+        data = Annotations.from_frame(frame, truth={1: 0, 3: -1})
+    assert (data.K, data.truth.tolist()) == (2, [0, -1, -1])
+    frame["label"] = frame["label"].cat.set_categories([-1, 0, 1])
+    assert Annotations.from_frame(frame, truth={1: 0, 3: -1}).truth.tolist() == [1, -1, 0]
+    frame["label"] = frame["label"].cat.set_categories([0, 1])
+    with pytest.raises(DataError, match="label 2 not among the declared labels"):
+        Annotations.from_frame(frame, truth={1: 0, 3: 2})
+
+
+@pytest.mark.parametrize("word", ["", "n/a", None])
+@pytest.mark.parametrize("column", ["worker", "task"])
+def test_rows_without_a_label_need_no_worker(word, column):
+    columns = BASE | {"label": [*"abbb", word, "a"]}
+    frame = pd.DataFrame(columns).astype({column: object})
+    frame.loc[4, column] = None
+    with pytest.warns(UserWarning, match="dropped 1 of 6 rows without a label"):
+        assert Annotations.from_frame(frame).A == 5
+    with pytest.raises(DataError, match=f"row 5: {column} missing"):
+        Annotations.from_frame(frame.assign(label=list("abbbaa")))
+
+
 @pytest.mark.parametrize("name", ["gold", "text", "status", "count", "image"])
 @pytest.mark.parametrize("cell", [["a"], {"x": 1}, [[1]]])
 def test_columns_of_lists_and_objects_do_not_matter(name, cell):

@@ -14,6 +14,7 @@ from crowdppl.data.table.timestamps import times
     [
         (["2,5", "30", ""], [2.5, 30, np.nan]),
         (["0,125", "1,250"], [0.125, 1.25]),
+        (["1234,567", "1,250"], [1234.567, 1.25]),  # no thousands
         (["0 days 00:01:30", "1 days 00:00:00.5"], [90, 86_400.5]),
         (["0:01:30", "12:00:05"], [90, 43_205]),
         (["PT1M30S", "PT5S", "P1DT0.5S"], [90, 5, 86_400.5]),
@@ -30,7 +31,7 @@ def test_written_durations(written, seconds):
     ("written", "reason"),
     [
         (["01:30", "00:45"], "may be hours or minutes"),  # minutes and seconds, or hours and minutes
-        (["1,250", "2,000"], "is not a number"),  # thousands, or decimals
+        (["1,250", "2,000"], "the comma of '1,250' may separate decimals or thousands; write 1.250 or 1250"),
         (["0:01:30", "90"], "is not a number"),
         (["2,5", "3.5"], "is not a number"),
         (["PT", "P"], "is not a number"),
@@ -54,6 +55,12 @@ def test_days_of_a_spreadsheet_with_a_decimal_comma():
         pd.Timestamp("2024-04-04 01:00"),
     ]
     assert "decimal comma" in notes[0]
+
+
+def test_times_with_commas_of_two_readings_are_refused():
+    with pytest.raises(DataError, match="the comma of '1,250' may separate decimals or thousands"):
+        times(pd.Series(["1,250", "2,000"]), "x")
+    assert times(pd.Series(["1700000001,250", "1700000002,000"]), "x")[0].tolist() == [1700000001.25, 1700000002]
 
 
 def last(**options):

@@ -148,6 +148,17 @@ def test_several_workers_have_a_label_each():
         annotations(["x", "y"], ["[]", "a"])
 
 
+def test_sets_of_one_worker_beside_lists_of_workers():
+    labels = [["x", "y"], ["x", "y"], ["x", "x"], ["y"]]
+    workers = [["a", "b"], ["a"], ["c", "d"], ["b"]]
+    assert annotations(labels, workers, several="join").labels.tolist() == ["x", "x;y", "y"]
+    assert annotations(labels, workers, several="keep").A == 6
+    with pytest.raises(DataError, match=r"row 2: 1 worker, 'a', and 2 labels in one row; .* several='join' reads it"):
+        annotations(labels, workers)
+    with pytest.raises(DataError, match=r"2 workers, 'a', 'b', and 1 labels in one row"):
+        annotations([["x"], ["y"]], [["a", "b"], ["a"]], several="join")
+
+
 def test_columns_of_other_types():
     for labels in (
         pd.Categorical(['["x"]', "y"]),

@@ -198,6 +198,34 @@ def test_annotations_again_follow_the_policy_of_the_fit(policy, tmp_path):
             assert len(crowdppl.update(first, more, repeats="keep").annotation_index()[0]) == len(before) + 13
 
 
+@pytest.mark.parametrize(
+    ("times", "said", "labels"),
+    [
+        ([8, 9], ": each replaces the earlier one", "ba"),
+        ([8, None], ": each replaces the earlier one", "ba"),  # the order decides
+        (None, ": each replaces the earlier one", "ba"),
+        ([1, 9], ": 1 is left out, as the other is later by its time, and each other replaces", "aa"),
+        ([1, 2], ": 2 are left out, as the other is later by its time", "ab"),
+    ],
+)
+def test_what_replaces_an_earlier_annotation(times, said, labels):
+    def read(rows, when):
+        table = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        return (
+            Annotations.from_frame(table)
+            if when is None
+            else Annotations.from_frame(table.assign(w=when), timestamp="w")
+        )
+
+    before = read([(1, "u", "a"), (2, "u", "b"), (2, "v", "a")], [5, 5, 5])
+    more = read([(1, "u", "b"), (2, "u", "a")], times)
+    with pytest.warns(CrowdpplWarning, match="2 of 2 further annotations"):
+        both = joined(before, more, "last")
+    assert said in both.notes[-1]
+    of_u = both.worker == both.workers.tolist().index("u")
+    assert "".join(both.labels[both.label[of_u]]) == labels
+
+
 def test_new_annotations_have_no_note():
     before, after = split(items=100)
     updated = crowdppl.update(

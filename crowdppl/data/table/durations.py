@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.table.identifiers import rows_text
-from crowdppl.data.table.timestamps import blank_values, decimal_commas, distinct_values
+from crowdppl.data.table.timestamps import blank_values, decimal_commas, distinct_values, thousands_or_decimals
 from crowdppl.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -45,16 +45,18 @@ def durations(column: pd.Series[Any], where: str) -> tuple[Array, list[str]]:
             values[~blank] = read[0]
             notes.append(f"{where}: {read[1]}")
     invalid = (np.isnan(values) & ~blank) | np.isinf(values)
-    reason = "a duration below 0"
+    reason = "a duration below 0; correct it or leave it blank"
     if invalid.any():
         example = str(texts[invalid].iloc[0])
         reason = f"{example!r} is not a number"
         if re.fullmatch(r"\s*\d+:\d\d\s*", example):
             reason += " of seconds, and its parts may be hours or minutes"
+        unclear = thousands_or_decimals([str(text) for text in texts[~blank]])
+        reason = f"{reason}; correct it or leave it blank" if unclear is None else unclear
     invalid = invalid if invalid.any() else values < 0
     if invalid.any():
         rows = np.flatnonzero(np.append(invalid, False)[codes])
-        raise DataError(f"{where}, {rows_text(rows)}: {reason}; correct it or leave it blank")
+        raise DataError(f"{where}, {rows_text(rows)}: {reason}")
     return np.append(values, np.nan)[codes], notes
 
 

@@ -91,17 +91,6 @@ def encode_columns(
         several = "keep" if _all_declared(columns[2].names, labels_declared) else several
     written = columns[2].names
     columns, source_rows = one_each(columns, several, where, notes)
-    for column, role, column_name in zip(columns[:2], ROLES[:2], where[:2], strict=True):
-        # Rows without a label are left out below, blank ones among them.
-        lacking = column.missing & ~columns[2].missing
-        if lacking.any():
-            rows = np.flatnonzero(lacking)
-            # As of merged cells, whose value stands in their first row.
-            below = len(rows) > 1 and rows[0] > 0 and 4 * len(rows) >= len(columns[2].codes)
-            merged = "; if cells were merged, repeat their value in each row" if below else ""
-            raise DataError(
-                f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows{merged}"
-            )
     of_categories = (
         labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written
     )
@@ -109,12 +98,16 @@ def encode_columns(
         labels_declared = label_column.cat.categories
     known = known_truths(truth, several)
     naming = label_names.named(columns, known.label, labels_declared, choices, where[2])
+    labelled = naming.apply(columns[2])
+    _require_names(columns[:2], labelled, where, source_rows)
     notes += naming.unclear
     for sentence in naming.notes:
         _note(notes, sentence)
-    columns[2], known = naming.apply(columns[2]), known._replace(label=naming.apply(known.label)).without_blanks()
-    if labels_declared is None:
-        known, sentences = known_without_codes(known, columns[2].names)
+    columns[2], known = labelled, known._replace(label=naming.apply(known.label)).without_blanks()
+    if labels_declared is None or of_categories:
+        # Categories come with a file or a program; those that do not occur are classes as well.
+        classes = [*columns[2].names.tolist(), *(label_column.cat.categories if of_categories else ())]
+        known, sentences = known_without_codes(known, classes)
         for sentence in sentences:
             _note(notes, sentence)
     columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
@@ -190,6 +183,30 @@ def encode_columns(
         table = with_experience(own, result["worker"].numpy(), time, workers, covariates.earlier, covariates.time)
         result["covariates"] = design(covariates.formula, table, source, covariates.earlier)
     return result
+
+
+def _require_names(columns: Sequence[Coded], label: Coded, where: Sequence[str], source_rows: Array | None) -> None:
+    """Refuse rows without an item or a worker; those without a label are left out anyway, blank ones among them.
+
+    Args:
+        columns: items and workers, ``A`` each.
+        label: labels, ``A``, of which words for nothing are missing.
+        where: location of each column, for messages.
+        source_rows: rows of the annotations in the table; ``None`` if they are the whole table.
+
+    Raises:
+        DataError: naming the rows.
+    """
+    for column, role, column_name in zip(columns, ROLES[:2], where[:2], strict=True):
+        rows = np.flatnonzero(column.missing & ~label.missing)
+        if not len(rows):
+            continue
+        # As of merged cells, whose value stands in their first row.
+        below = len(rows) > 1 and rows[0] > 0 and 4 * len(rows) >= len(label.codes)
+        merged = "; if cells were merged, repeat their value in each row" if below else ""
+        raise DataError(
+            f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows{merged}"
+        )
 
 
 def _timed(

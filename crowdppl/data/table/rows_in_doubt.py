@@ -186,12 +186,16 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
     if isinstance(item, pd.DataFrame):
         return []
     try:
-        rows = pd.DataFrame({"item": item.to_numpy(dtype=object), "shown": shown.to_numpy(dtype=object)}).dropna()
-        sizes = rows.groupby(["item", "shown"], sort=False).size().reset_index(name="rows")
+        (of_item, names), (of_input, inputs) = pd.factorize(item), pd.factorize(shown)
     except TypeError:  # lists and objects
         return []
-    of_item = sizes.groupby("item", sort=False)["rows"].agg(["size", "min"])
-    several = of_item.index[(of_item["size"] > 1) & (of_item["min"] > 1)]
+    given = (of_item >= 0) & (of_input >= 0)
+    pair = np.sort(of_item[given].astype(np.int64) * len(inputs) + of_input[given])
+    starts = np.flatnonzero(np.diff(pair, prepend=-1))
+    of_pair, rows = pair[starts] // max(len(inputs), 1), np.diff(starts, append=len(pair))
+    different = np.bincount(of_pair, minlength=len(names))
+    repeated = np.bincount(of_pair[rows > 1], minlength=len(names))
+    several = names[(different > 1) & (repeated == different)]
     if not len(several):
         return []
     return [

@@ -71,7 +71,7 @@ def one_each(
             teams[n] = people(name)
     if teams:
         if any(len(team) > 1 for team in teams.values()):
-            item, worker, label, rows = _paired(item, worker, label, teams, where)
+            item, worker, label, rows = _paired(item, worker, label, teams, where, several)
             notes.append(
                 f"{where[1]}: lists of workers, such as {names[next(n for n, team in teams.items() if len(team) > 1)]!r}, are "
                 f"paired with the lists of labels; {len(rows):,} annotations in all"
@@ -115,14 +115,14 @@ def renamed(column: Coded, names: list[Any]) -> Coded:
     return Coded(np.append(codes, -1).astype(np.int64)[column.codes], values)
 
 
-def _others_are_more(given: Any) -> bool:
-    """Return whether a label is a list of several, where those of other rows are of a worker each."""
-    answers = parsed(given)
+def _are_more(given: Any, several: Several) -> bool:
+    """Return whether a label is a list of several and no set: sets are classes only where the caller says so."""
+    answers = parsed(given) if several == "refuse" else None
     return isinstance(answers, list) and len(answers) > 1
 
 
 def _paired(
-    item: Coded, worker: Coded, label: Coded, teams: dict[int, list[Any]], where: Sequence[str]
+    item: Coded, worker: Coded, label: Coded, teams: dict[int, list[Any]], where: Sequence[str], several: Several
 ) -> tuple[Coded, Coded, Coded, Array]:
     """Return a row for each worker of a list, with its label; the last value is the row of each in the table."""
     pair = worker.codes * (len(label.names) + 1) + label.codes + 1
@@ -134,17 +134,18 @@ def _paired(
         who, what = divmod(code, len(label.names) + 1)
         given = None if what == 0 else label.names[what - 1]
         team = teams.get(who)
-        if team is None or (len(team) < 2 and not (team and _others_are_more(given))):
+        if team is None or (len(team) < 2 and not (team and _are_more(given, several))):
             workers.append((worker.names[who] if who >= 0 else None) if team is None else team[0] if team else None)
             labels.append(given)
             continue
         answers = parsed(given)
         if not isinstance(answers, list) or len(answers) != len(team):
             count = len(answers) if isinstance(answers, list) else 1
+            as_set = "; if they are a set of one worker, several='join' reads it as a class" if len(team) == 1 else ""
             raise DataError(
                 f"{where[1]}, {rows_text(np.flatnonzero(inverse == n))}: {len(team)} worker{'s' if len(team) > 1 else ''}, "
                 f"{listed(team, 3)}, and {count} "
-                f"labels in one row; write a row for each worker, or a label for each"
+                f"labels in one row; write a row for each worker, or a label for each{as_set}"
             )
         workers += team
         labels += [json.dumps(labels_of(answer)) if is_structured(answer) else answer for answer in answers]

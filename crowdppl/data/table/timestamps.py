@@ -151,14 +151,35 @@ def blank_values(values: pd.Series[Any]) -> npt.NDArray[np.bool_]:
 def decimal_commas(texts: Sequence[str]) -> list[str] | None:
     """Return numbers with a decimal comma as numbers with a point; ``None`` if not all texts are numbers, or none has a comma.
 
-    A column in which all commas are followed by three digits is none, as they may separate thousands.
+    A column in which all commas are followed by three digits is none, as they may separate thousands: not behind a 0, or behind
+    more than three digits.
     """
-    parts = [_NUMBER.fullmatch(text.strip()) for text in texts]
-    decimals = [part["f"] for part in parts if part is not None and part["f"] is not None]
-    zero = any(part is not None and part["f"] is not None and part["w"] == "0" for part in parts)
-    if None in parts or not decimals or (all(len(digits) == 3 for digits in decimals) and not zero):
+    if _may_be_thousands(texts) is not False:
         return None
     return [text.strip().replace(",", ".") for text in texts]
+
+
+def thousands_or_decimals(texts: Sequence[str]) -> str | None:
+    """Return why numbers with commas are not read: each comma may separate thousands, or decimals; ``None`` for other texts."""
+    if not _may_be_thousands(texts):
+        return None
+    example = next(text for text in texts if "," in text).strip()
+    plain = [example.replace(",", sign) for sign in (".", "")]
+    return f"the comma of {example!r} may separate decimals or thousands; write {plain[0]} or {plain[1]}"
+
+
+def _may_be_thousands(texts: Sequence[str]) -> bool | None:
+    """Return whether all commas of numbers may separate thousands; ``None`` for other texts, and numbers without any comma."""
+    if "," not in "".join(texts):  # fast path: most columns
+        return None
+    parts = []
+    for text in texts:
+        part = _NUMBER.fullmatch(text.strip())
+        if part is None:
+            return None
+        parts.append(part)
+    with_comma = [part for part in parts if part["f"] is not None]
+    return all(len(part["f"]) == 3 and part["w"] != "0" and len(part["w"]) <= 3 for part in with_comma)
 
 
 def _first_rows(codes: Array, at: Sequence[int]) -> Array:
@@ -212,6 +233,10 @@ def _read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
         numbers_again[~blank] = with_points
         read = _read_times(numbers_again, dates)
         return read._replace(notes=[f"numbers such as {example!r} are read with a decimal comma", *read.notes])
+    unclear = thousands_or_decimals(given)
+    if unclear is not None:
+        at = [n for n in np.flatnonzero(~blank).tolist() if "," in str(values.iloc[n])]
+        return Times(np.full(len(values), np.nan), [Fault(at, unclear, False)], [])
     parsed = pd.to_numeric(values.where(~blank), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     numbers: Array = np.where(np.isinf(parsed), np.nan, parsed)
     words = np.flatnonzero(np.isnan(numbers) & ~blank)

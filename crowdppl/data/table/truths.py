@@ -48,14 +48,14 @@ class KnownTruths(NamedTuple):
         return self._replace(item=self.item.take(kept), label=self.label.take(kept), rows=self.rows[kept])
 
 
-def known_without_codes(known: KnownTruths, labels: Array) -> tuple[KnownTruths, list[str]]:
+def known_without_codes(known: KnownTruths, labels: Sequence[Any]) -> tuple[KnownTruths, list[str]]:
     """Return known truths without -1, as programs write it for unknown, and a note; labels that workers give stay.
 
     Args:
         known: the known truths.
-        labels: the labels of workers, ``(K,)``. Where one of them is a negative number, -1 is a class.
+        labels: the labels of workers, and others that are classes. Where one of them is a negative number, -1 is a class.
     """
-    given = [str(name) for name in labels.tolist()]
+    given = [str(name) for name in labels]
     at = [n for n, name in enumerate(known.label.names.tolist()) if str(name) in ("-1", "-1.0")]
     if not at or any(name.startswith("-") for name in given):
         return known, []
