@@ -44,6 +44,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.model import graded_criteria, place_shapes
 from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.fixed_points import Extrapolation
 from crowdppl.model.graded_rows import RaterForm, RaterPrior, drawn, raised, table
 from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_whole
 from crowdppl.model.plates import Plates
@@ -52,8 +53,14 @@ from crowdppl.model.plates import Plates
 OUTERMOST = 4.0
 # Number of pseudo-raters, halved, with the prior spread.
 PSEUDO = 2.0
-# Rounds of the first M step, each with new truths, which learns the spreads, and Newton steps of a round and of later M steps.
-ROUNDS, STEPS = 15, 2
+# Newton steps of a round of the first M step, each with new truths, and of later M steps.
+STEPS = 2
+# Rounds of the first M step before extrapolations and at most, and the distance of the extrapolated end from the start of a
+# round, in any number of the model, below which they end. Public sets need 19 to 122.
+PLAIN, MOST, NEAR = 4, 200, 1e-3
+# Steps of an extrapolation that may end the rounds, and by how much the log joint may fall at one: spreads are not learned at its
+# maximum.
+SURE, FALL = 3, 0.1
 # Standard deviation of an item around the mean of its grades, from which the first M step starts.
 START = 0.4
 # Severest middle of a rater with the slope of the crowd, and how often the range of middles is halved.
@@ -321,29 +328,50 @@ class GradedFacets(AnnotationModel):
 
         The first M step goes on to learn the spreads by empirical Bayes: at the joint mode of a spread and the raters there would
         be none. It learns the shape of the items, too. Later ones keep both: a shape and the crowd's slope and thresholds
-        describe nearly the same, and EM of all of them would take hundreds of steps.
+        describe nearly the same, and EM of all of them would take hundreds of steps. Rounds of the first M step are extrapolated
+        (:mod:`crowdppl.model.fixed_points`), and go on until all numbers settle, so that a fit does not depend on its start.
         """
         if parameters is not None:
             return self._stepped(responsibility, data, parameters)[0]
-        parameters = self._start(data)
+        before = self._start(data)
+        path, value, rounds = Extrapolation(), -math.inf, 0
+        while True:
+            image, rounds = self._round(responsibility, data, before), rounds + 1
+            point, to = _coordinates(before), _coordinates(image)
+            end = to if rounds < PLAIN else path(point, to)
+            if rounds >= MOST or (path.steps >= SURE and float((end - point).abs().max()) < NEAR):
+                return image
+            after = image if end is to else _parameters(end, image)
+            log_likelihood, expected = self._expected(after, data)
+            if after is not image:  # compared with spreads that are the same
+                same = before | {"spread_precision": after["spread_precision"]}
+                fall = value + self.log_prior(same, data) - log_likelihood - self.log_prior(after, data)
+                if not float(fall) <= FALL:
+                    path.restart()
+                    after, rounds = image, rounds + 1
+                    log_likelihood, expected = self._expected(after, data)
+            before, value, responsibility = after, log_likelihood, expected
+
+    def _round(self, responsibility: Tensor, data: Annotations, parameters: Parameters) -> Parameters:
+        """Return all parameters after steps, with spreads by empirical Bayes and a step of the shape."""
+        out, variance = self._stepped(responsibility, data, parameters)
+        off = (_rater(out) - _rater(out, "crowd_")).square() + variance  # (J, K)
+        number, sums = self._squares(off[data.annotations_per_worker > 0])
+        out["spread_precision"] = (2 * PSEUDO + number) / (2 * self._rates(data) + sums)
+        if "shape" in out:
+            at_nodes, basis = responsibility.sum(-2), self._basis(data)
+            out["shape"] = place_shapes.raised(out["shape"], at_nodes, self.places(data), basis, self.shape_scale)
+        return out
+
+    def _expected(self, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return the log-likelihood and the responsibilities ``(N, S)``, counted as often as an item is, of the first M step."""
+        joint = self.log_likelihoods(parameters, data) + self.log_truth(parameters, data)
+        if data.clamp is not None:
+            logs = self.reading(parameters, data).log().mT[data.truth.clamp(min=0)]  # (N, S)
+            joint += torch.where((data.truth >= 0).unsqueeze(-1), logs, 0.0)
         often = 1.0 if data.multiplicity is None else data.multiplicity.unsqueeze(-1)
-        for n in range(ROUNDS):
-            parameters, variance = self._stepped(responsibility, data, parameters)
-            off = (_rater(parameters) - _rater(parameters, "crowd_")).square() + variance  # (J, K)
-            number, sums = self._squares(off[data.annotations_per_worker > 0])
-            parameters["spread_precision"] = (2 * PSEUDO + number) / (2 * self._rates(data) + sums)
-            if "shape" in parameters:
-                at_nodes, basis = responsibility.sum(-2), self._basis(data)
-                parameters["shape"] = place_shapes.raised(
-                    parameters["shape"], at_nodes, self.places(data), basis, self.shape_scale
-                )
-            if n + 1 < ROUNDS:
-                joint = self.log_likelihoods(parameters, data) + self.log_truth(parameters, data)
-                if data.clamp is not None:
-                    logs = self.reading(parameters, data).log().mT[data.truth.clamp(min=0)]  # (N, S)
-                    joint += torch.where((data.truth >= 0).unsqueeze(-1), logs, 0.0)
-                responsibility = joint.softmax(-1) * often
-        return parameters
+        total = joint.logsumexp(-1, keepdim=True)
+        return (total * often).sum(), (joint - total).exp() * often
 
     def _stepped(self, responsibility: Tensor, data: Annotations, parameters: Parameters) -> tuple[Parameters, Tensor]:
         """Return parameters after Newton steps, and approximate posterior variances of the raters ``(J, K)``."""
@@ -488,3 +516,15 @@ def _rater(parameters: Mapping[str, Tensor], prefix: str = "") -> Tensor:
     if f"{prefix}log_gaps" in parameters:
         parts.append(parameters[f"{prefix}log_gaps"])
     return torch.cat(parts, -1)
+
+
+def _coordinates(parameters: Mapping[str, Tensor]) -> Tensor:
+    """Return all numbers of the model in one vector, ``(P,)``; of precisions the logarithms."""
+    return torch.cat([(x.log() if name == "spread_precision" else x).reshape(-1) for name, x in parameters.items()])
+
+
+def _parameters(coordinates: Tensor, like: Mapping[str, Tensor]) -> Parameters:
+    """Return the parameters at coordinates ``(P,)``, in the order and of the shapes of others."""
+    parts = coordinates.split([value.numel() for value in like.values()])
+    out = {name: part.view(value.shape) for (name, value), part in zip(like.items(), parts, strict=True)}
+    return out | {"spread_precision": out["spread_precision"].exp()}

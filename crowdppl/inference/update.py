@@ -54,9 +54,9 @@ def update(
     """Fit again with more annotations, starting from a result.
 
     The further annotations may be of new items, by new workers, or both. Engines start from the earlier probabilities of true
-    labels; after EM, items with new annotations are first updated by themselves, at a cost in proportion to them, so that EM
-    needs few steps. Samplers keep their warm-up by default. The result is that of a fit to all annotations: the earlier one
-    only determines where it starts.
+    labels, but models whose items have places on a line, such as graded-facets, start as a fit does; after EM, items with new
+    annotations are first updated by themselves, at a cost in proportion to them, so that EM needs few steps. Samplers keep their
+    warm-up by default. The result is that of a fit to all annotations: the earlier one only determines where it starts.
 
     Args:
         posterior: a result.
@@ -138,7 +138,9 @@ def update(
         for sentence in posterior.warnings
         if sentence.startswith(LABELS_UNCLEAR)
     )
-    return fit(dataclasses.replace(together, start=start, doubts=doubts), fitted, **settings)
+    # Models of places learn some of their numbers in the first M step, which is to be that of a fit to all annotations.
+    begin = None if provides(chosen, "reading") else start
+    return fit(dataclasses.replace(together, start=begin, doubts=doubts), fitted, **settings)
 
 
 def _reads_any(model: AnnotationModel, before: Annotations, widths: Mapping[str, int]) -> bool:

@@ -3,8 +3,14 @@
 The log density is that of a standard normal distribution plus a Gaussian process whose correlation falls with the distance of two
 places, as ``exp(-distance^2 / 2)`` in standard deviations of the items (T. Leonard 1978, Density estimation, stochastic processes
 and prior information, JRSS B 40; P. J. Lenk 1988, The logistic normal distribution for Bayesian, nonparametric, predictive
-densities, JASA 83). Of the process only what cannot be had by another mean and spread of the items remains, since these are those
-of the crowd's thresholds and slope; and of this the leading components. A *shape* is a vector of their numbers ``(..., B)``.
+densities, JASA 83). Of the process the leading components are kept that are orthogonal, under the normal distribution, to the
+place and its square. A *shape* is a vector of their numbers ``(..., B)``.
+
+To first order in the shape they leave the mean and the spread of the items as they are, which the crowd's thresholds and slope
+describe already. Large shapes move both: with numbers from a normal prior of standard deviation 2 (25 nodes to 4, 6 components),
+the items' mean has a standard deviation of 1.27, their own standard deviation the quantiles (5%, 50%, 95%) 1.00, 1.15 and 1.98,
+and the mass on the two outermost nodes a 95% quantile of .58. Thresholds and slopes are therefore relative to the nodes, not to
+standardised items. A severity, as a difference of thresholds, is free of the shift, but not of the stretch.
 """
 
 from __future__ import annotations
