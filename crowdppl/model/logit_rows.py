@@ -183,7 +183,8 @@ class Rows:
         single = slope, curvature.diagonal(dim1=-2, dim2=-1)
         # Without the errors of matrices that cannot be factorised: they would stop the fit, and a device would be waited for.
         factor, fault = torch.linalg.cholesky_ex(curvature + deviation * self.eye)
-        inverse = torch.cholesky_inverse(factor)  # (..., J, K, K, K)
+        fault = (fault != 0)[..., None, None]
+        inverse = torch.cholesky_inverse(torch.where(fault, self.eye, factor))  # (..., J, K, K, K)
         ends = (inverse @ (slope - deviation * self.deviations).unsqueeze(-1)).squeeze(-1)
         # Derivatives by what competence and preferences add to a row, with its deviations at their best.
         slope = deviation * (ends + self.deviations)
@@ -205,7 +206,9 @@ class Rows:
         largest = torch.maximum(step.abs().amax(-1), step_d.abs().amax((-2, -1)))
         first = (LONGEST / largest).clamp(max=1.0)
         # A positive definite matrix leads uphill; the largest step is finite only if all are.
-        good = (fault == 0).all(-1) & (singular == 0) & largest.isfinite() & (torch.linalg.vecdot(step, given) >= 0)
+        good = (
+            ~fault.flatten(-3).any(-1) & (singular == 0) & largest.isfinite() & (torch.linalg.vecdot(step, given) >= 0)
+        )
         if synchronises(good) or not bool(good.all()):
             first = torch.where(good, first, FIRST_SHARE)
             steps = tuple(
