@@ -8,6 +8,7 @@ the steps, as :func:`crowdppl.kernels.logit_rows_slopes.log_likelihood` writes t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,57 @@ LONGEST, FIRST_SHARE, SHORTEN, SHORTER = 2.0, 0.5, 0.4, 7
 def bounded(step: Any) -> Any:
     """Return a step, of the largest length where it is longer."""
     return min(max(step, -LONGEST), LONGEST)
+
+
+@inner
+def are_finite(values: Any) -> Any:
+    """Return whether all values of an array are finite numbers."""
+    total = 0.0
+    for value in values.flat:
+        total += abs(value)  # a maximum may drop what is not a number; a sum does not
+    return total < math.inf
+
+
+@inner
+def fill_single_steps(
+    labels: Any,
+    effects: Any,
+    numbers: Any,
+    by: Any,
+    crowd: Any,
+    a: Any,
+    b: Any,
+    d: Any,
+    powers: Any,
+    totals: Any,
+    step_b: Any,
+    step_d: Any,
+) -> Any:
+    """Write the Newton step of each of a worker's preferences ``(K,)`` and deviations ``(K, K)``, as if it moved alone.
+
+    Arguments as of all workers, but without their axis.
+
+    Returns:
+        The step of the competence, and minus the second derivative of the log joint by it.
+    """
+    K, M = totals.shape
+    preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
+    slope, curve, shares, inverse = np.empty((K, K)), np.empty((K, K)), np.empty(M), np.empty(M)
+    slope_a, curve_a = -crowd[1] * (a - crowd[0]), crowd[1]
+    for k in range(K):
+        inverse[:] = totals[k]
+        fill_slopes(labels[k], effects[k], by, powers[k], inverse, shares, slope[k], curve[k])
+        slope_a += slope[k, k]
+        curve_a += curve[k, k]
+    for y in range(K):
+        total, bend = -preference * b[y], preference
+        for k in range(K):
+            total += slope[k, y]
+            # Twice the diagonal bounds the matrix of second derivatives of a softmax.
+            bend += 2.0 * curve[k, y]
+            step_d[k, y] = bounded((slope[k, y] - deviation * d[k, y]) / (2.0 * curve[k, y] + deviation))
+        step_b[y] = bounded(total / bend)
+    return bounded(slope_a / curve_a), curve_a
 
 
 @inner
@@ -91,7 +143,7 @@ def begin_workers(
                 fill_row(k, new_a, new_b, D[k], new_d[k], x)
                 new_fit += log_likelihood(x, labels[j, k], effects[j, k], by, p[k], sums[k])
                 after -= deviation * sum_of_squares(new_d[k]) / 2.0
-            if not after + new_fit < before:
+            if after + new_fit >= before:
                 a[j], fit = new_a, new_fit
                 for k in range(K):
                     b[j, k] = new_b[k]
@@ -122,7 +174,8 @@ def raise_workers(
     """Take a Newton step of each worker's competence, preferences and deviations that does not lower the log joint.
 
     Given competence and preferences, the deviations of a row follow from it alone: the Newton step of the former is that with
-    the latter at their best.
+    the latter at their best. Where rounding leaves a matrix of second derivatives that is not positive definite, as at extreme
+    scales, each parameter takes half its own Newton step.
 
     Returns:
         The log-likelihood of all rows after the steps.
@@ -182,6 +235,11 @@ def raise_workers(
                 step_d[k, y] = total
                 largest = max(largest, abs(total))
         size = min(1.0, LONGEST / largest) if largest > 0.0 else 1.0
+        if not (are_finite(step) and are_finite(step_d)):
+            size = FIRST_SHARE
+            step[K], _ = fill_single_steps(
+                labels[j], effects[j], numbers, by, crowd, a[j], b[j], d[j], powers[j], totals[j], step, step_d
+            )
         for _ in range(SHORTER + 1):
             new_a = a[j] + size * step[K]
             for y in range(K):
@@ -193,7 +251,7 @@ def raise_workers(
                 fill_row(k, new_a, new_b, D[k], new_d[k], x)
                 new_fit += log_likelihood(x, labels[j, k], effects[j, k], by, p[k], sums[k])
                 after -= deviation * sum_of_squares(new_d[k]) / 2.0
-            if not after + new_fit < before:
+            if after + new_fit >= before:
                 a[j], fit = new_a, new_fit
                 for k in range(K):
                     b[j, k] = new_b[k]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from crowdppl.kernels.ops import synchronises
 from crowdppl.model.base import Parameters
 from crowdppl.model.step_shares import first_not_worse
 
@@ -172,10 +173,18 @@ class Rows:
         return counts.labels - expected, torch.diag_embed(expected) - together, fit
 
     def _newton_workers(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> None:
-        """Take the Newton step of each worker; given competence and preferences, the deviations of a row depend on it alone."""
+        """Take the Newton step of each worker; given competence and preferences, the deviations of a row depend on it alone.
+
+        Where rounding leaves a matrix of second derivatives that is not positive definite, as at extreme scales or in float32,
+        the parameters of the worker take the steps of :meth:`_single_steps`.
+        """
         preference, _, deviation = (scale**-2 for scale in self.scales)
         slope, curvature, fit = self._curvature(counts)
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(curvature + deviation * self.eye))  # (..., J, K, K, K)
+        single = slope, curvature.diagonal(dim1=-2, dim2=-1)
+        # Without the errors of matrices that cannot be factorised: they would stop the fit, and a device would be waited for.
+        factor, fault = torch.linalg.cholesky_ex(curvature + deviation * self.eye)
+        fault = (fault != 0)[..., None, None]
+        inverse = torch.cholesky_inverse(torch.where(fault, self.eye, factor))  # (..., J, K, K, K)
         ends = (inverse @ (slope - deviation * self.deviations).unsqueeze(-1)).squeeze(-1)
         # Derivatives by what competence and preferences add to a row, with its deviations at their best.
         slope = deviation * (ends + self.deviations)
@@ -190,24 +199,44 @@ class Rows:
         )
         given = torch.cat([slope.sum(-2), slope.diagonal(dim1=-2, dim2=-1).sum(-1, True)], -1)
         given = given - prior * torch.cat([self.preferences, (self.competence - mean).unsqueeze(-1)], -1)
-        step = torch.linalg.solve(own + torch.diag_embed(prior), given)
+        step, singular = torch.linalg.solve_ex(own + torch.diag_embed(prior), given)
         added = step[..., -1, None, None] * self.eye + step[..., None, :-1]
         step_d = ends - added + deviation * (inverse @ added.unsqueeze(-1)).squeeze(-1)
         steps = step[..., -1], step[..., :-1], step_d
         largest = torch.maximum(step.abs().amax(-1), step_d.abs().amax((-2, -1)))
-        self._move_workers(counts, fit, mean, precision, steps, (LONGEST / largest).clamp(max=1.0))
+        first = (LONGEST / largest).clamp(max=1.0)
+        # A positive definite matrix leads uphill; the largest step is finite only if all are.
+        good = (
+            ~fault.flatten(-3).any(-1) & (singular == 0) & largest.isfinite() & (torch.linalg.vecdot(step, given) >= 0)
+        )
+        if synchronises(good) or not bool(good.all()):
+            first = torch.where(good, first, FIRST_SHARE)
+            steps = tuple(
+                torch.where(good.reshape(good.shape + (1,) * (new.dim() - good.dim())), new, own)
+                for new, own in zip(steps, self._single_steps(*single, mean, precision), strict=True)
+            )
+        self._move_workers(counts, fit, mean, precision, steps, first)
 
-    def _begin_workers(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
-        """Take half the Newton step of each parameter of the workers; return the variances of :meth:`first_step`."""
+    def _single_steps(
+        self, slope: Tensor, curve: Tensor, mean: Tensor, precision: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the Newton step of each parameter of the workers, as if it moved alone, from what :meth:`_slopes` returns."""
         preference, _, deviation = (scale**-2 for scale in self.scales)
-        slope, curve, fit = self._slopes(counts)
-        # Twice the diagonal bounds the matrix of second derivatives of a softmax.
+        curve = curve.clamp(min=0)  # a difference, which rounding may leave below
         curve_a = curve.diagonal(dim1=-2, dim2=-1).sum(-1) + precision
         step_a = (slope.diagonal(dim1=-2, dim2=-1).sum(-1) - precision * (self.competence - mean)) / curve_a
+        # Twice the diagonal bounds the matrix of second derivatives of a softmax.
         step_b = (slope.sum(-2) - preference * self.preferences) / (2 * curve.sum(-2) + preference)
         step_d = (slope - deviation * self.deviations) / (2 * curve + deviation)
         a, b, d = (step.clamp(-LONGEST, LONGEST) for step in (step_a, step_b, step_d))
-        self._move_workers(counts, fit, mean, precision, (a, b, d), FIRST_SHARE)
+        return a, b, d
+
+    def _begin_workers(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
+        """Take half the Newton step of each parameter of the workers; return the variances of :meth:`first_step`."""
+        slope, curve, fit = self._slopes(counts)
+        steps = self._single_steps(slope, curve, mean, precision)
+        self._move_workers(counts, fit, mean, precision, steps, FIRST_SHARE)
+        curve_a = curve.clamp(min=0).diagonal(dim1=-2, dim2=-1).sum(-1) + precision
         return 1 / curve_a
 
     def _move_workers(
@@ -249,7 +278,7 @@ class Rows:
     def _newton_crowd(self, counts: RowCounts) -> None:
         _, crowd, deviation = (scale**-2 for scale in self.scales)
         slope, curve, fit = self._slopes(counts)
-        slope, curve = slope.sum(-3), curve.sum(-3)
+        slope, curve = slope.sum(-3), curve.clamp(min=0).sum(-3)
         step = ((slope - crowd * self.crowd_confusion) / (2 * curve + crowd)).clamp(-LONGEST, LONGEST)
 
         def log_prior(D: Tensor) -> Tensor:

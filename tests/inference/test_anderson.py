@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from catalog import crowded, prepared, silent
+from catalog import crowded, prepared, quiet_fit, silent, simulated
 
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.expectation import CompiledExpectation
-from crowdppl.inference.engines import anderson
+from crowdppl.inference.engines import anderson, em
 from crowdppl.inference.engines.em_loop import EMLoop
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
@@ -185,3 +185,20 @@ def test_the_support_of_every_site_is_kept(problem):
         support = space.supports[name]
         assert bool(support.check(value).all()), name
         assert value.shape == theta[name].shape
+
+
+def test_of_several_starts_only_the_best_keeps_its_path(monkeypatch):
+    """From which it goes on; the others' would be copied into every checkpoint."""
+    seen, settled = [], em.settled
+
+    def recorded(loop, first, winner):
+        if loop.results:
+            seen.append(([len(result.path) for result in loop.results], loop.results.index(winner)))
+        return settled(loop, first, winner)
+
+    monkeypatch.setattr(em, "settled", recorded)
+    monkeypatch.setattr(choose, "E_STEP", 0)
+    quiet_fit(simulated(items=60, seed=2, per_item=4)[0], ItemEffects(), method="em", restarts=2)
+    lengths, best = seen[0]
+    assert len(lengths) == 3
+    assert lengths == [int(n == best) for n in range(3)]

@@ -130,10 +130,12 @@ def em(
         loop.keep, loop.results = keep, results
         if state is not None:
             results += loop.resume(state)
+            _drop_paths(results)
         while (begun := len(results)) <= restarts:
             if begun and model.networks is not None:  # networks start anew
                 model.networks.renew(model.model.networks(data))
             results += loop.run(_starts(model, data, first, results, loop.expectation.width(restarts + 1 - begun)))
+            _drop_paths(results)
         winner = max(results, key=lambda result: result.score)
         last, best = settled(loop, first, winner)
         notes, differing = ([], []) if held_out is not None else _others(loop, first, winner, results, best)
@@ -169,6 +171,14 @@ def em(
             f"the posterior has several modes"
         )
     return out
+
+
+def _drop_paths(results: list[EMResult]) -> None:
+    """Drop the paths of all results but the best: the others do not go on, and every checkpoint has a copy."""
+    best = max(results, key=lambda result: result.score)
+    for result in results:
+        if result is not best:
+            result.path = []
 
 
 def _starts(model: BoundModel, data: Annotations, first: Tensor, results: list[EMResult], width: int) -> list[Tensor]:

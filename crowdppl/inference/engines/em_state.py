@@ -25,7 +25,7 @@ class EMResult:
         iteration: the step whose point was kept.
         buffers: of the networks at the point.
         earlier: steps before those of the trace, with another anchor.
-        path: of the run's state, where the run may go on.
+        path: of the run's state, where the run may go on; of several starts, that of the best alone.
     """
 
     point: Parameters
