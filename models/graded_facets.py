@@ -334,7 +334,8 @@ class GradedFacets(AnnotationModel):
         if parameters is not None:
             return self._stepped(responsibility, data, parameters)[0]
         before = self._start(data)
-        path, value, rounds = Extrapolation(), -math.inf, 0
+        path, rounds = Extrapolation(), 0
+        value = responsibility.new_tensor(-math.inf)  # log-likelihood before a round
         while True:
             image, rounds = self._round(responsibility, data, before), rounds + 1
             point, to = _coordinates(before), _coordinates(image)
