@@ -329,12 +329,13 @@ class GradedFacets(AnnotationModel):
         The first M step goes on to learn the spreads by empirical Bayes: at the joint mode of a spread and the raters there would
         be none. It learns the shape of the items, too. Later ones keep both: a shape and the crowd's slope and thresholds
         describe nearly the same, and EM of all of them would take hundreds of steps. Rounds of the first M step are extrapolated
-        (:mod:`crowdppl.model.fixed_points`), and go on until all numbers settle, so that a fit does not depend on its start.
+        (:mod:`crowdppl.model.fixed_points`), and go on until all numbers settle, at a mode that may depend on the start.
         """
         if parameters is not None:
             return self._stepped(responsibility, data, parameters)[0]
         before = self._start(data)
-        path, value, rounds = Extrapolation(), -math.inf, 0
+        path, rounds = Extrapolation(), 0
+        value = responsibility.new_tensor(-math.inf)  # log-likelihood before a round
         while True:
             image, rounds = self._round(responsibility, data, before), rounds + 1
             point, to = _coordinates(before), _coordinates(image)

@@ -2,8 +2,7 @@
 
 D. G. Anderson (1965). Iterative procedures for nonlinear integral equations. Journal of the ACM 12(4), 547-560. The objective
 that the map raises is the caller's to watch: see N. C. Henderson and R. Varadhan (2019), Damped Anderson acceleration with
-restarts and monotonicity control for accelerating EM and EM-like algorithms, Journal of Computational and Graphical Statistics
-28(4).
+restarts and monotonicity control for accelerating EM and EM-like algorithms, J. Computational and Graphical Statistics 28.
 """
 
 from __future__ import annotations

@@ -211,10 +211,11 @@ class Rows:
         )
         if synchronises(good) or not bool(good.all()):
             first = torch.where(good, first, FIRST_SHARE)
-            steps = tuple(
+            step_a, step_b, step_d = (
                 torch.where(good.reshape(good.shape + (1,) * (new.dim() - good.dim())), new, own)
                 for new, own in zip(steps, self._single_steps(*single, mean, precision), strict=True)
             )
+            steps = step_a, step_b, step_d
         self._move_workers(counts, fit, mean, precision, steps, first)
 
     def _single_steps(

@@ -1,11 +1,12 @@
 """Distributions of items on a line: components, slopes, draws, and items that are not normal."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from catalog import quiet_fit
 
-from crowdppl import Annotations, ModelError
+from crowdppl import Annotations, ModelError, update
 from crowdppl.isolation import isolated
 from crowdppl.model import place_shapes
 from crowdppl.models import GradedFacets
@@ -120,3 +121,32 @@ def test_without_components_items_are_normal():
 def test_bad_values_are_refused(name, value):
     with pytest.raises(ModelError, match=name):
         GradedFacets(**{name: value})
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_an_update_ends_where_a_fit_ends(skewed):
+    """Shapes are learned until they settle, from the same start."""
+    rng = np.random.default_rng(0)
+    x = rng.exponential(size=300) - 1 if skewed else rng.normal(size=300)
+    item, severity = np.repeat(np.arange(300), 4), rng.normal(0, 0.5, 8)
+    rater = np.concatenate([rng.permutation(8)[:4] for _ in range(300)])
+    label = np.digitize(2 * x[item] - severity[rater] + rng.logistic(size=1200), [-2, 0, 2]) + 1
+    frame = pd.DataFrame({"task": item, "worker": rater, "label": label})
+    before, all_of_them = (Annotations.from_frame(some, kind="ordinal") for some in (frame[:800], frame))
+    updated = update(quiet_fit(before, GradedFacets(), seed=0), frame[800:], data=before)
+    fitted = quiet_fit(all_of_them, GradedFacets(), seed=0)
+    assert updated.items().tolist() == fitted.items().tolist()
+    np.testing.assert_allclose(updated.probability(), fitted.probability(), atol=2e-4)
+
+
+def test_large_shapes_move_and_stretch_the_items():
+    """The figures of the module's docstring."""
+    components = place_shapes.basis(25, 6, 4.0)
+    shape = 2 * torch.randn(100000, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    share = place_shapes.log_shares(NODES, components, shape).exp()
+    mean = share @ NODES
+    spread = (share @ NODES.square() - mean.square()).sqrt()
+    ends = torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)
+    np.testing.assert_allclose(mean.std(), 1.28, atol=0.03)
+    np.testing.assert_allclose(spread.quantile(ends), [0.99, 1.15, 1.99], atol=0.04)
+    np.testing.assert_allclose((share[:, 0] + share[:, -1]).quantile(ends[2]), 0.58, atol=0.05)
