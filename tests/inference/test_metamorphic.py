@@ -178,7 +178,9 @@ def test_nobody_and_nothing_change_nothing(case):
     three = quiet_fit(extended, case.model, **EXACT)
     np.testing.assert_allclose(three.truth()[columns].iloc[:-1], one.truth()[columns], atol=loose * 1e-5)
     for name in one.tree["point"].data_vars:
-        np.testing.assert_allclose(three.tree["point"][name], one.tree["point"][name], atol=loose**2 * 1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            three.tree["point"][name], one.tree["point"][name], atol=loose**2 * 1e-5, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("case", [c for c in CLOSED if c.exchangeable], ids=lambda c: c.name)
