@@ -1,7 +1,6 @@
 """Columns of a long table that are not used and say something of its items; blank rows and merged cells."""
 
 import pandas as pd
-import polars
 import pyarrow
 import pytest
 
@@ -134,5 +133,6 @@ def test_rows_without_a_label_need_no_worker(word, column):
 @pytest.mark.parametrize("cell", [["a"], {"x": 1}, [[1]]])
 def test_columns_of_lists_and_objects_do_not_matter(name, cell):
     columns = BASE | {name: [cell] * 6}
+    polars = pytest.importorskip("polars")
     for table in (pd.DataFrame(columns), polars.DataFrame(columns, strict=False), pyarrow.table(columns)):
         assert Annotations.from_frame(table).notes == ()

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -244,6 +243,7 @@ def test_missing_values_among_the_words_of_a_dictionary():
     table = pyarrow.table({"task": [1, 1, 2, 2], "worker": ["u", "v", "u", "v"], "label": words})
     with pytest.warns(crowdppl.CrowdpplWarning, match="dropped 2 of 4 rows"):
         assert Annotations.from_frame(table).labels.tolist() == ["a", "b"]
+    polars = pytest.importorskip("polars")
     full = polars.DataFrame(
         {"task": [1, 1], "worker": ["u", "v"], "label": polars.Series(["b", "a"], dtype=polars.Categorical)}
     )
