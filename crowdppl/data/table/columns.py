@@ -158,7 +158,7 @@ def _elsewhere(frame: pd.DataFrame, names: Sequence[str], wanted: set[str], coun
         return "the file is text in UTF-16 without a byte-order mark: save it as UTF-8"
     if len(named_as_values(frame, frame.columns)) >= 3:
         return "the first line seems to be an annotation: add a line with the names of the columns above it"
-    lines = [names[0], *frame.iloc[:_TITLE, 0].astype(str).tolist()] if len(names) == 1 else []
+    lines = [names[0], *map(str, frame.iloc[:_TITLE, 0].tolist())] if len(names) == 1 else []
     parts = [{part.strip(" \"'") for part in re.split(r"[|,;:\t]|\s+", line)} for line in lines]
     if any(len(wanted & one) >= count for one in parts):
         return "the file has a single column: separate columns by commas, tabs or semicolons, without other lines"
@@ -176,8 +176,8 @@ def named_as_values(frame: pd.DataFrame, columns: Iterable[Any]) -> list[str]:
             continue
         values = frame[column]
         if not isinstance(values, pd.DataFrame) and str(column).strip():
-            head = values.iloc[:_ROWS].astype(str)
-            out += [str(column)] if (head == str(column)).any() else []
+            # One by one: older pandas cannot write lists of Arrow as text.
+            out += [column] if any(str(value) == column for value in values.iloc[:_ROWS].tolist()) else []
     return out
 
 
