@@ -253,10 +253,18 @@ def _columns(frame: pd.DataFrame, parts: Mapping[str, str], records: Records) ->
     for n, name in enumerate(frame.columns):
         column = frame.iloc[:, n]
         present = column.dropna()
-        values = [_short(value) for value in pd.unique(present.astype(str))[:EXAMPLES]]
+        texts = _as_text(present)
+        values = [_short(value) for value in pd.unique(texts)[:EXAMPLES]]
         blank = len(column) - len(present)
-        rows.append((str(name), played.get(str(name), ""), ", ".join(values), present.astype(str).nunique(), blank))
+        rows.append((str(name), played.get(str(name), ""), ", ".join(values), texts.nunique(), blank))
     return pd.DataFrame(rows, columns=["column", "part", "values", "different", "blank"])
+
+
+def _as_text(column: pd.Series[Any]) -> pd.Series[str]:
+    """Return values as text; one by one where they are Arrow's, whose lists older pandas cannot convert."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        return pd.Series([str(value) for value in column.tolist()], index=column.index, dtype=object)
+    return column.astype(str)
 
 
 def _short(value: Any) -> str:
@@ -273,7 +281,7 @@ def _text_column(frame: pd.DataFrame, item: str) -> str | None:
     for name in frame.columns:
         if str(name) == item or names.count(str(name)) > 1 or pd.api.types.is_numeric_dtype(rows[name]):
             continue
-        texts = rows[name].dropna().astype(str)
+        texts = _as_text(rows[name].dropna())
         if len(texts) and texts.str.len().mean() > 2 * LENGTH:
             each = texts.groupby(rows[frame.columns[names.index(item)]].astype(str)[texts.index]).nunique()
             if (each == 1).all():
