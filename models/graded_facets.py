@@ -56,8 +56,9 @@ PSEUDO = 2.0
 # Newton steps of a round of the first M step, each with new truths, and of later M steps.
 STEPS = 2
 # Rounds of the first M step before extrapolations and at most, and the distance of the extrapolated end from the start of a
-# round, in any number of the model, below which they end. Public sets need 19 to 122.
-PLAIN, MOST, NEAR = 4, 200, 1e-3
+# round, in any number of the model, below which they end: public sets need 25
+# to 125.
+PLAIN, MOST, NEAR = 4, 200, 1e-5
 # Steps of an extrapolation that may end the rounds, and by how much the log joint may fall at one: spreads are not learned at its
 # maximum.
 SURE, FALL = 3, 0.1
@@ -335,12 +336,13 @@ class GradedFacets(AnnotationModel):
             return self._stepped(responsibility, data, parameters)[0]
         before = self._start(data)
         path, rounds = Extrapolation(), 0
+        near = max(NEAR, 1e3 * torch.finfo(responsibility.dtype).eps)  # what single precision can tell
         value = responsibility.new_tensor(-math.inf)  # log-likelihood before a round
         while True:
             image, rounds = self._round(responsibility, data, before), rounds + 1
             point, to = _coordinates(before), _coordinates(image)
             end = to if rounds < PLAIN else path(point, to)
-            if rounds >= MOST or (path.steps >= SURE and float((end - point).abs().max()) < NEAR):
+            if rounds >= MOST or (path.steps >= SURE and float((end - point).abs().max()) < near):
                 return image
             after = image if end is to else _parameters(end, image)
             log_likelihood, expected = self._expected(after, data)

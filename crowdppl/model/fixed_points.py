@@ -7,24 +7,51 @@ restarts and monotonicity control for accelerating EM and EM-like algorithms, J.
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+Array = npt.NDArray[np.float64]
 
 # Differences of steps that are kept, and share of the diagonal that is added to the matrix of their least squares.
 MEMORY, RIDGE = 8, 1e-10
 # Where steps become longer, how many of the last one at most to go ahead.
 FARTHEST = 32.0
-# Length that differences are taken to have at least, so that all can be divided by it.
-SMALLEST = 1e-30
+# Squared length that differences are taken to have at least, so that all can be divided by it.
+SMALLEST = 1e-300
+
+
+def leap(moves: Array, bends: Array, products: Array, residual: Array, newest: int, ridge: float) -> Array:
+    """Return the extrapolated way on from the image of the last step, ``(P,)``.
+
+    Args:
+        moves: how the image changed from each step to the next, ``(T, P)``.
+        bends: how the residual did, ``(T, P)``.
+        products: of the bends, ``(T, T)``.
+        residual: of the last step, image less point, ``(P,)``.
+        newest: place of the last difference.
+        ridge: share of the diagonal that is added to the matrix of the least squares, whose steps become nearly parallel.
+
+    Raises:
+        numpy.linalg.LinAlgError: if the matrix is singular.
+    """
+    scale = 1 / np.sqrt(np.maximum(products.diagonal(), SMALLEST))
+    gram = products * scale * scale[:, None] + ridge * np.eye(len(products))
+    step = -((scale * np.linalg.solve(gram, scale * (bends @ residual))) @ moves)
+    if np.dot(step, residual) < 0:  # steps become longer: the residual is 0 behind, where the objective is not greatest
+        length = np.sqrt(np.dot(residual, residual) / max(products[newest, newest], SMALLEST))
+        return min(length, FARTHEST) * moves[newest]
+    return step
 
 
 class Extrapolation:
     """Extrapolates from the last steps."""
 
     def __init__(self) -> None:
-        self._last: tuple[Tensor, Tensor] | None = None  # the image and the residual of the last step
-        self._moves: list[Tensor] = []
-        self._bends: list[Tensor] = []
+        self._last: tuple[Array, Array] | None = None  # the image and the residual of the last step
+        self._moves: list[Array] = []
+        self._bends: list[Array] = []
 
     @property
     def steps(self) -> int:
@@ -40,20 +67,17 @@ class Extrapolation:
 
         It is ``image`` after the first step, and where an extrapolation would not be finite.
         """
-        residual = (image - point).double()
+        to = image.double().cpu().numpy()
+        residual = to - point.double().cpu().numpy()
         if self._last is not None:
-            self._moves = [*self._moves, (image - self._last[0]).double()][-MEMORY:]
+            self._moves = [*self._moves, to - self._last[0]][-MEMORY:]
             self._bends = [*self._bends, residual - self._last[1]][-MEMORY:]
-        self._last = image, residual
+        self._last = to, residual
         if not self._moves:
             return image
-        bends = torch.stack(self._bends)
-        size = bends.norm(dim=-1, keepdim=True).clamp(min=SMALLEST)
-        bends, moves = bends / size, torch.stack(self._moves) / size
-        gram = bends @ bends.T + RIDGE * torch.eye(len(bends), dtype=bends.dtype, device=bends.device)
-        step = -torch.linalg.solve(gram, bends @ residual) @ moves
-        if (
-            float(step @ residual) < 0
-        ):  # steps become longer: the residual is 0 behind, where the objective is not greatest
-            step = min(float(residual.norm() / size[-1]), FARTHEST) * self._moves[-1]
-        return image + step.to(image.dtype) if bool(torch.isfinite(step).all()) else image
+        bends = np.stack(self._bends)
+        try:
+            step = leap(np.stack(self._moves), bends, bends @ bends.T, residual, -1, RIDGE)
+        except np.linalg.LinAlgError:
+            return image
+        return image + torch.from_numpy(step).to(image) if np.isfinite(step).all() else image

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.model import graded_rows
-from crowdppl.model.metropolis import LONGEST, moved_together
+from crowdppl.model.metropolis import moved_together, raised_together
 
 # How often a step that does not raise the log joint is halved.
 HALVINGS = 5
@@ -62,13 +62,7 @@ def slopes(free: Tensor, raters: Tensor, counts: Tensor, nodes: Tensor, scale: f
 
 def raised(free: Tensor, raters: Tensor, counts: Tensor, nodes: Tensor, scale: float) -> Tensor:
     """Take a Fisher scoring step from ``(L,)``, shortened where the log joint would fall; arguments as :func:`slopes`."""
-    before, gradient, information = slopes(free, raters, counts, nodes, scale)
-    step = torch.linalg.solve(information, gradient).clamp(-LONGEST, LONGEST)
-    for _ in range(HALVINGS + 1):
-        if bool(slopes(free + step, raters, counts, nodes, scale)[0] >= before):
-            return free + step
-        step = step / 2
-    return free
+    return raised_together(free, lambda value: slopes(value, raters, counts, nodes, scale), HALVINGS)
 
 
 def drawn(free: Tensor, raters: Tensor, counts: Tensor, nodes: Tensor, scale: float) -> Tensor:

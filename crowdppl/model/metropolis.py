@@ -1,4 +1,4 @@
-"""Metropolis-Hastings steps whose proposal is normal around the end of a Newton step, with its curvature.
+"""Newton steps, and Metropolis-Hastings steps whose proposal is normal around the end of one, with its curvature.
 
 D. Gamerman (1997), Sampling from the posterior distribution in generalized linear mixed models, Statistics and Computing
 7, 57-68.
@@ -49,6 +49,23 @@ def moved_together(value: Tensor, target: Callable[[Tensor], tuple[Tensor, Tenso
     back = _log_normals(value - proposed - new_step, new_factor)
     accepted = torch.rand_like(density).log() < new_density - density + back - there
     return torch.where(accepted.unsqueeze(-1), proposed, value)
+
+
+def raised_together(value: Tensor, target: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]], halvings: int) -> Tensor:
+    """Take the Newton step alone from a vector ``(P,)``, shortened where the log density would fall.
+
+    Args:
+        value: the vector, which is returned where no step raises its log density.
+        target: as of :func:`moved_together`.
+        halvings: how often a step is halved at most.
+    """
+    before, slope, precision = target(value)
+    step = _bounded(torch.linalg.solve(precision, slope))
+    for _ in range(halvings + 1):
+        if bool(target(value + step)[0] >= before):
+            return value + step
+        step = step / 2
+    return value
 
 
 def _scaled(slope: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from crowdppl.model.metropolis import LONGEST, moved_together
+from crowdppl.model.metropolis import moved_together, raised_together
 
 # How often a step that does not raise the log joint is halved, and Metropolis-Hastings steps of a draw: proposals are close to
 # the conditional distribution, and of two nearly none stays where it was.
@@ -93,13 +93,7 @@ def slopes(
 
 def raised(shape: Tensor, at_nodes: Tensor, nodes: Tensor, components: Tensor, scale: float) -> Tensor:
     """Take a Newton step from a shape ``(B,)``, shortened where the log joint would fall; arguments as :func:`slopes`."""
-    before, gradient, precision = slopes(shape, at_nodes, nodes, components, scale)
-    step = torch.linalg.solve(precision, gradient).clamp(-LONGEST, LONGEST)
-    for _ in range(HALVINGS + 1):
-        if bool(slopes(shape + step, at_nodes, nodes, components, scale)[0] >= before):
-            return shape + step
-        step = step / 2
-    return shape
+    return raised_together(shape, lambda value: slopes(value, at_nodes, nodes, components, scale), HALVINGS)
 
 
 def drawn(shape: Tensor, at_nodes: Tensor, nodes: Tensor, components: Tensor, scale: float) -> Tensor:

@@ -17,6 +17,7 @@ from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.progress import silent as without_report
 from crowdppl.isolation import isolated
 from crowdppl.model.contract import check
+from crowdppl.model.fixed_points import FARTHEST
 from crowdppl.model.program import prior_draws
 from crowdppl.models import ItemEffects
 
@@ -93,7 +94,7 @@ def test_steps_that_become_longer_are_followed(problem):
     """Where a linear map leads away from its fixed point, the extrapolation leads on and not back to it, and not too far."""
     model, data, space = problem
     theta = a_point(model, data)
-    for rate, length in ((1.25, 5.0), (1.001, anderson.FARTHEST)):
+    for rate, length in ((1.25, 5.0), (1.001, FARTHEST)):
         points = [theta | {"competence": theta["competence"] + rate**n} for n in range(3)]
         path = path_of(space, list(pairwise(points)))
         ahead = anderson.extrapolate(space, path, points[-1])["competence"] - points[-1]["competence"]

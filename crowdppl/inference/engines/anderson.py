@@ -23,6 +23,7 @@ from torch.distributions import constraints
 
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.model.base import Parameters
+from crowdppl.model.fixed_points import leap
 from crowdppl.model.program import base
 
 Array = npt.NDArray[np.float64]
@@ -31,8 +32,6 @@ Array = npt.NDArray[np.float64]
 RIDGE = 1e-12
 # Probabilities are taken to be at least this large, so that all have logarithms.
 SMALLEST = 1e-300
-# Where steps become longer, how many of the last one at most to go ahead.
-FARTHEST = 32.0
 # Supports whose coordinates are logarithms.
 POSITIVE = (constraints.positive, constraints.nonnegative)
 
@@ -91,17 +90,10 @@ def extrapolate(space: Space, path: Parameters, last: Parameters) -> Parameters:
     moves, bends, products = (path[name].numpy() for name in ("moves", "bends", "products"))
     residual, number = path["residual"].numpy(), int(path["number"])
     size, newest = min(number, len(moves)), (number - 1) % len(moves)
-    products = products[:size, :size]
-    scale = 1 / np.sqrt(np.maximum(products.diagonal(), SMALLEST))
-    gram = products * scale * scale[:, None] + RIDGE * np.eye(size)
     try:
-        weights = scale * np.linalg.solve(gram, scale * (bends[:size] @ residual))
+        step = leap(moves[:size], bends[:size], products[:size, :size], residual, newest, RIDGE)
     except np.linalg.LinAlgError:
         return last
-    step = -(weights @ moves[:size])
-    if np.dot(step, residual) < 0:  # steps become longer: the residual is 0 behind, where the objective is not greatest
-        length = np.sqrt(np.dot(residual, residual) / max(products[newest, newest], SMALLEST))
-        step = min(length, FARTHEST) * moves[newest]
     vector = path["image"].numpy() + step
     return _parameters(space, vector, last) if np.isfinite(vector).all() else last
 
