@@ -56,8 +56,7 @@ PSEUDO = 2.0
 # Newton steps of a round of the first M step, each with new truths, and of later M steps.
 STEPS = 2
 # Rounds of the first M step before extrapolations and at most, and the distance of the extrapolated end from the start of a
-# round, in any number of the model, below which they end: public sets need 25
-# to 125.
+# round, in any number of the model, below which they end: six public sets need 25 to 125.
 PLAIN, MOST, NEAR = 4, 200, 1e-5
 # Steps of an extrapolation that may end the rounds, and by how much the log joint may fall at one: spreads are not learned at its
 # maximum.
@@ -336,7 +335,7 @@ class GradedFacets(AnnotationModel):
             return self._stepped(responsibility, data, parameters)[0]
         before = self._start(data)
         path, rounds = Extrapolation(), 0
-        near = max(NEAR, 1e3 * torch.finfo(responsibility.dtype).eps)  # what single precision can tell
+        near = max(NEAR, 3e2 * torch.finfo(responsibility.dtype).eps)  # what single precision can tell
         value = responsibility.new_tensor(-math.inf)  # log-likelihood before a round
         while True:
             image, rounds = self._round(responsibility, data, before), rounds + 1

@@ -22,7 +22,7 @@ FARTHEST = 32.0
 SMALLEST = 1e-300
 
 
-def leap(moves: Array, bends: Array, products: Array, residual: Array, newest: int, ridge: float) -> Array:
+def extrapolated_step(moves: Array, bends: Array, products: Array, residual: Array, newest: int, ridge: float) -> Array:
     """Return the extrapolated way on from the image of the last step, ``(P,)``.
 
     Args:
@@ -77,7 +77,7 @@ class Extrapolation:
             return image
         bends = np.stack(self._bends)
         try:
-            step = leap(np.stack(self._moves), bends, bends @ bends.T, residual, -1, RIDGE)
+            step = extrapolated_step(np.stack(self._moves), bends, bends @ bends.T, residual, -1, RIDGE)
         except np.linalg.LinAlgError:
             return image
         return image + torch.from_numpy(step).to(image) if np.isfinite(step).all() else image

@@ -23,7 +23,7 @@ from torch.distributions import constraints
 
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.model.base import Parameters
-from crowdppl.model.fixed_points import leap
+from crowdppl.model.fixed_points import extrapolated_step
 from crowdppl.model.program import base
 
 Array = npt.NDArray[np.float64]
@@ -91,7 +91,7 @@ def extrapolate(space: Space, path: Parameters, last: Parameters) -> Parameters:
     residual, number = path["residual"].numpy(), int(path["number"])
     size, newest = min(number, len(moves)), (number - 1) % len(moves)
     try:
-        step = leap(moves[:size], bends[:size], products[:size, :size], residual, newest, RIDGE)
+        step = extrapolated_step(moves[:size], bends[:size], products[:size, :size], residual, newest, RIDGE)
     except np.linalg.LinAlgError:
         return last
     vector = path["image"].numpy() + step
