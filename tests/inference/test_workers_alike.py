@@ -125,6 +125,21 @@ def test_a_constant_worker_does_not_abstain():
     assert why_not_apart(data) is None
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("same", [True, False], ids=["one class", "a class each"])
+def test_half_of_the_workers_are_constant(classes, same):
+    """Whatever the item: nobody abstains, and the workers are told apart."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(classes, size=400)
+    item, worker = np.repeat(np.arange(400), 5), np.concatenate([rng.permutation(12)[:5] for _ in range(400)])
+    guess = rng.integers(classes, size=len(item))
+    label = np.where(rng.random(len(item)) < 0.85, truth[item], guess)
+    label = np.where(worker < 6, label, 0 if same else worker % classes)
+    posterior, right, votes = correct(pd.DataFrame({"task": item, "worker": worker, "label": label}), truth)
+    assert posterior.info["model"] == DEFAULT
+    assert right > max(votes, 0.88)
+
+
 @pytest.fixture(scope="module")
 def collapsed():
     return quiet_fit(Annotations.from_frame(survey(200, 5, 1)[0]), "item-effects", method="em", seed=0, num_samples=20)
