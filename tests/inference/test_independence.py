@@ -132,12 +132,33 @@ def test_crowds_that_cannot_tell():
 
 
 def test_another_answer_is_no_certainty():
-    """Where Dawid and Skene's model finds other labels, it is left out."""
+    """Where Dawid and Skene's model finds labels far from the default's and from the votes, it is left out."""
     data, truth = crowd()
     wrong = truth.copy()
     wrong[:40] = 1 - wrong[:40]
-    assert independence.independence(data, one_hot(torch.from_numpy(truth), data), 10) is not None
-    assert independence.independence(data, one_hot(torch.from_numpy(wrong), data), 10) is None
+    default, other = (one_hot(torch.from_numpy(label), data) for label in (truth, wrong))
+    assert not independence._elsewhere(default, default, data)
+    assert not independence._elsewhere(default, other, data)  # the votes say so, too
+    assert independence._elsewhere(other, default, data)
+    assert not independence._elsewhere(other, other, data)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_rare_class_is_not_explained_away(seed):
+    """Item effects alone take a class of a tenth of the items for errors; the votes say otherwise, and agreement varies little."""
+    g = np.random.default_rng(seed)
+    truth = (g.random(600) < 0.1).astype(int)
+    worker, item = np.divmod(np.arange(3000), 600)
+    label = np.where(g.random(3000) < 0.85, truth[item], 1 - truth[item])
+    data = Annotations.from_arrays(item, worker, label, labels=range(2))
+
+    def correct(posterior):
+        return (posterior.probability().argmax(1) == truth).mean()
+
+    alone = correct(quiet_fit(data, "item-effects", method="em", independent=False, num_samples=2))
+    mixed = correct(quiet_fit(data, independent=False, num_samples=2))
+    votes = (data.majority().numpy().argmax(1) == truth).mean()
+    assert mixed > max(alone, votes - 0.01)
 
 
 @pytest.mark.parametrize("agree", [True, False])

@@ -50,8 +50,9 @@ NULL, MEAN, SPREAD = 0.4, 0.12, 0.16
 # model explains what is not there.
 FEWEST, LEAST_EACH = 100, 15.0
 # Fewest annotations of an item, in the mean; and the largest share of items whose label both models may find different: above it
-# Dawid and Skene's model has found something else, and not the same with more certainty.
-EACH_ITEM, APART = 3.0, 0.08
+# Dawid and Skene's model has found something else, and not the same with more certainty; unless its labels are nearly those of
+# the votes: to them go at most so much less of each item's votes. Item effects may then have explained a rare class away.
+EACH_ITEM, APART, FROM_VOTES = 3.0, 0.08, 0.035
 # Most annotations, and most classes, for which data sets are simulated, and how many are.
 MOST, CLASSES, SIMULATED = 100_000, 10, 40
 # Largest log odds that known true labels leave: probability .99.
@@ -138,11 +139,19 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
         if independent < NEGLIGIBLE:
             return None
         truth, _ = evaluate_point(model, data, draws, None)
-        if float((truth.argmax(-1) != probability.argmax(-1)).double().mean()) > APART:
+        if _elsewhere(truth, probability, data):
             return None
     finally:
         set_random_state(streams, data.device)
     return Independence(independent, z, model, replace(draws, passes=None), truth)
+
+
+def _elsewhere(truth: Tensor, probability: Tensor, data: Annotations) -> bool:
+    """Tell whether labels by ``truth (N, K)``, class probabilities, are far from those by ``probability`` and from the votes."""
+    label = truth.argmax(-1)
+    votes = data.majority()
+    behind = votes.amax(-1) - votes.gather(-1, label.unsqueeze(-1)).squeeze(-1)
+    return float((label != probability.argmax(-1)).double().mean()) > APART and float(behind.mean()) > FROM_VOTES
 
 
 def _told_apart(data: Annotations) -> bool:
