@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdppl.arguments import at_least_zero
 from crowdppl.errors import OptionError
 from crowdppl.inference import options as engine_options
 
@@ -394,6 +395,11 @@ class Checkpoints:
         Path | None, typer.Option(help="Folder for the state of a long fit, from which the same command continues.")
     ] = None
     every: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 60.0
+
+    def options(self) -> dict[str, Any]:
+        """Return them as ``crowdppl.fit`` takes them."""
+        seconds = at_least_zero("every", self.every)
+        return {"checkpoint": None if self.checkpoint is None else (self.checkpoint, seconds)}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal, ParamSpec, TypeVar
 
-from crowdppl.arguments import Check, anything, at_least_zero, between, choice, flag, positive, shown, whole
+from crowdppl.arguments import (
+    Check,
+    anything,
+    at_least_zero,
+    between,
+    choice,
+    flag,
+    positive,
+    refuse_moved,
+    shown,
+    whole,
+)
 from crowdppl.errors import OptionError, listed, suggestion
 
 P = ParamSpec("P")
@@ -232,6 +243,7 @@ def require_option(method: str, name: str) -> None:
     """
     known = OPTIONS[method]
     if name not in known:
+        refuse_moved([name])
         others = [other for other, options in OPTIONS.items() if name in options]
         of = f", which is an option of {' and '.join(map(repr, others))}" if others else suggestion(name, known)
         raise OptionError(f"method {method!r} has no option {name!r}{of}; it takes {', '.join(known)}")

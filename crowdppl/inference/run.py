@@ -6,15 +6,15 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from crowdppl.arguments import Checkpoints
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, warn
 from crowdppl.inference.backends import choose
-from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
+from crowdppl.inference.checkpoint import Checkpoint, digest
 from crowdppl.inference.datatree import attributes, first_datatree, to_datatree
 from crowdppl.inference.dependence.independence import independence
 from crowdppl.inference.draws import Draws
@@ -51,8 +51,7 @@ def fitted(
     *,
     device: str | torch.device | None = None,
     progress: bool | ProgressCallback = False,
-    checkpoint: str | Path | None = None,
-    every: float = EVERY,
+    checkpoint: Checkpoints | None = None,
     draw: Callable[..., Draws] | None = None,
 ) -> Posterior:
     """Draw parameters by an engine, or by ``draw`` in its place, and return the result; as :func:`crowdppl.fit`."""
@@ -77,7 +76,7 @@ def fitted(
         if engine != "em":
             arranged = learned(bound, arranged)
         identity = "" if checkpoint is None else digest(data, of_model(bound), engine, dict(options), work.seed)
-        keep = Checkpoint(checkpoint, identity, every, data.device)
+        keep = Checkpoint(checkpoint, identity, data.device)
         with progress_bar(progress, engine) as report:
             seed_streams(work.seed, data.device)  # networks have drawn from the stream
             with keep.stoppable():

@@ -118,7 +118,7 @@ def fit_command(
         method = choice.method or ("em" if not isinstance(model, AnnotationModel) else model.default_method or "gibbs")
         size = 8 * 2**20 if numeric else result_bytes(data, most_draws(method, engine), kept)
         results.free(output.out, overwrite=output.overwrite, size=size)
-        options = engine | correlation.options() | vars(checkpoints)
+        options = engine | correlation.options() | checkpoints.options()
         options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}
         posterior = fit(data, model, **options)
     if isinstance(posterior, NumericPosterior):
