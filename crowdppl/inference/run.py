@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
+import torch.distributed
 
 from crowdppl.arguments import Checkpoints
 from crowdppl.data.annotations import Annotations
@@ -16,6 +17,7 @@ from crowdppl.errors import DataError, ModelError, warn
 from crowdppl.inference.backends import choose
 from crowdppl.inference.checkpoint import Checkpoint, digest
 from crowdppl.inference.datatree import attributes, first_datatree, to_datatree
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.dependence.independence import independence
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.anchoring import learned
@@ -30,14 +32,14 @@ from crowdppl.inference.options import filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.record import record
 from crowdppl.inference.remarks import coverage_of, notes_of, warnings_of
-from crowdppl.inference.result import Rest, can_wait
+from crowdppl.inference.result import Rest
 from crowdppl.inference.sets import set_probabilities
 from crowdppl.inference.spans import spans
 from crowdppl.inference.work import Fitted, Work
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind
-from crowdppl.model.features_read import reads_features
+from crowdppl.model.features_read import READABLE, reads_features
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.posterior.posterior import Posterior
 
@@ -84,10 +86,10 @@ def fitted(
             stream = random_state(data.device)
             fit = _evaluated(work, bound, data, draws, mixture=draw is None)
         decoded = fit.probability if fit.published is None else fit.published
-        fit.parts = {
-            "spans": spans(bound, data, draws, fit.effect, decoded),
-            "sets": set_probabilities(bound, data, draws, fit.effect, fit.probability),
-        }
+        if bound.truths.coupled:
+            fit.parts["spans"] = spans(bound, data, draws, fit.effect, decoded)
+        if data.set_labels is not None:
+            fit.parts["sets"] = set_probabilities(bound, data, draws, fit.effect, fit.probability)
         fit.weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
         if bound.classifier is not None:
             fit.weights |= bound.classifier.state()
@@ -95,7 +97,8 @@ def fitted(
     if draws.kind == "posterior":
         assert fit.evaluated is not None
         draws.facts |= convergence(data, fit.evaluated, draws.diagnosis)
-    fit.reads = reads_features(work.model, data)
+    if any(getattr(data, name) is not None for name in READABLE):
+        fit.reads = reads_features(work.model, data)
     draws.warnings = warnings_of(work, fit, options)
     attrs = attributes(
         fit,
@@ -146,7 +149,7 @@ def _evaluated(work: Work, bound: BoundModel, data: Annotations, draws: Draws, *
     """
     public = work.effect is not None and work.effect.public
     mixture = mixture and work.default and public and isinstance(work.model, ItemEffects)
-    if can_wait(draws, data, work.effect):
+    if _can_wait(draws, data, work.effect):
         probability, published = evaluate_point(bound, data, draws, work.effect)
         draws.passes = None
         fit = Fitted(data, bound, draws, work.effect, probability, published, aside=work.aside)
@@ -169,6 +172,16 @@ def _evaluated(work: Work, bound: BoundModel, data: Annotations, draws: Draws, *
         aside=work.aside,
         independence=other,
     )
+
+
+def _can_wait(draws: Draws, data: Annotations, effect: DesignEffect | None) -> bool:
+    """Tell whether the truths of a fit need no draws.
+
+    Known true labels inform the design effect through draws. Several processes share a fit as long as their group is open.
+    """
+    informed = effect is not None and not effect.fixed and bool((data.truth >= 0).any())
+    apart = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return draws.later is not None and not informed and not apart
 
 
 def _require_memory(model: AnnotationModel, data: Annotations) -> None:
