@@ -41,7 +41,7 @@ from crowdppl import (
 )
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
-from crowdppl.data import datasets, diagnostics, download, experiments, joining, read, synthetic
+from crowdppl.data import datasets, diagnostics, download, experiments, joining, read, synthetic, worker_information
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
 from crowdppl.inference.scale import sharded, streaming
@@ -66,6 +66,7 @@ MODULES = [
     read,
     report,
     diagnostics,
+    worker_information,
     sbc,
 ]
 MODULES += [sharded, streaming, synthetic, joining, workers, truth_discovery]
@@ -496,7 +497,6 @@ def calls(place):
         "diagnostics.review": {"data": data()},
         "diagnostics.hardly_agree": {"data": data()},
         "diagnostics.equal_answers": {"data": data(), "groups": [], "copies": "one"},
-        "diagnostics.connected_groups": {"data": data()},
         "diagnostics.separate_groups": None,
         "report.write_numbers": {"posterior": numeric_posterior(), "path": place / "n.html"},
         "report.number_actions": {"posterior": numeric_posterior()},
@@ -519,8 +519,8 @@ def calls(place):
             f"NumericPosterior.{name}": {"self": numeric_posterior()}
             for name in ("items", "worker_names", "known_truth", "data")
         },
-        "diagnostics.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
-        "diagnostics.names_score": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
+        "worker_information.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
+        "worker_information.names_score": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
         "sbc.ranks": {"model": "one-coin", **tiny, **GIBBS},
         "sbc.uniformity": {"rank": np.arange(5), "draws": 9, "replications": 5},
         "sbc.coverage": {"rank": np.arange(5), "draws": 9},

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
-from crowdppl.data.covariates import Design, Earlier, design, distinct, formula_of, with_experience
+from crowdppl.data.covariate_design import design, formula_of
+from crowdppl.data.covariates import Design, Earlier, distinct, with_experience
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import Array, tensors
 from crowdppl.data.frames import indexed, to_pandas

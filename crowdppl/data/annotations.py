@@ -17,11 +17,12 @@ from crowdppl import arguments
 from crowdppl.arguments import Column, InputPath, checked
 from crowdppl.data import sets
 from crowdppl.data.additions import AnnotationAdditions
-from crowdppl.data.covariates import EXPERIENCE, Covariates, columns_of, formula_of
+from crowdppl.data.covariate_design import columns_of, formula_of
+from crowdppl.data.covariates import EXPERIENCE, Covariates
 from crowdppl.data.features import count_table
 from crowdppl.data.fields import Kind
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.numeric import numeric_annotations
+from crowdppl.data.numeric_reading import numeric_annotations
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.sequences import in_sequences

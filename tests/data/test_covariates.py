@@ -13,7 +13,7 @@ from pyro.distributions import Categorical, Dirichlet, Normal
 
 import crowdppl
 from crowdppl import Annotations, criticism
-from crowdppl.data.covariates import columns_of, design, formula_of
+from crowdppl.data.covariate_design import columns_of, design, formula_of
 from crowdppl.data.joining import joined
 from crowdppl.errors import DataError, OptionError, silent
 from crowdppl.inference.checkpoint import digest
