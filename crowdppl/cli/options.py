@@ -52,6 +52,13 @@ Threads = Annotated[
 Format = Annotated[
     str | None, typer.Option(help="Format of the file, see `crowdppl formats`. (default: detected from the file)")
 ]
+WorkerColumns = Annotated[
+    str | None,
+    typer.Option(help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"),
+]
+AllLabels = Annotated[
+    str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
+]
 TruthColumn = Annotated[
     str | None, typer.Option("--truth", help="Column of known true labels in the annotations, blank where unknown.")
 ]
@@ -136,15 +143,8 @@ class JudgeReading:
         str | None,
         typer.Option(help="Column of the length of the judged answer. (default: length, answer_tokens, tokens, ...)"),
     ] = None
-    workers: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
-        ),
-    ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
-    ] = None
+    workers: WorkerColumns = None
+    labels: AllLabels = None
     unparseable: Annotated[
         list[str] | None,
         typer.Option(help="Verdict that stands for a reply that could not be read; may be given several times."),
@@ -186,15 +186,8 @@ class Reading:
         ),
     ] = "refuse"
     keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False
-    workers: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
-        ),
-    ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
-    ] = None
+    workers: WorkerColumns = None
+    labels: AllLabels = None
     repeats: Annotated[
         str, typer.Option(help="Repeated annotations of an item by one worker: keep all, keep the last, or refuse.")
     ] = "keep"

@@ -101,18 +101,9 @@ def fit(
             "with crowdppl.inference.distributed.joined() as rank0: if rank0: ..."
         )
     engine, options = taken_apart(method, options)
-    columns = {"task": task, "worker": worker, "label": label, "truth": truth}
-    if not isinstance(data, (Annotations, NumericAnnotations)):
-        columns |= {"kind": "numeric"} if is_numeric(model) else {}
-        data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
-    elif named := [name for name, value in columns.items() if value is not None]:
-        raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
+    data = _annotations(data, model, {"task": task, "worker": worker, "label": label, "truth": truth})
     if isinstance(data, NumericAnnotations):
-        of_classes = {
-            "independent": independent,
-            "rho": rho is not None,
-            "copies": copies is not None,
-        }
+        of_classes = {"independent": independent, "rho": rho is not None, "copies": copies is not None}
         if unread := [name for name, given in of_classes.items() if given]:
             raise OptionError(f"{unread[0]}= is not used for labels that are numbers; leave it out")
         return fit_numbers(  # type: ignore[return-value]  # which one it is follows from the data
@@ -145,6 +136,20 @@ def fit(
         scores=choice.scores,
     )
     return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint)
+
+
+def _annotations(data: Any, model: Any, columns: dict[str, Any]) -> Annotations | NumericAnnotations:
+    """Return annotations as they are, and those of a frame by the names of its columns.
+
+    Raises:
+        OptionError: for columns of data that are no frame.
+    """
+    if not isinstance(data, (Annotations, NumericAnnotations)):
+        columns |= {"kind": "numeric"} if is_numeric(model) else {}
+        return Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)
+    if named := [name for name, value in columns.items() if value is not None]:
+        raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
+    return data
 
 
 def without_copies(
