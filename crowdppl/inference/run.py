@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -93,19 +93,7 @@ def fitted(
         fit.weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
         if bound.classifier is not None:
             fit.weights |= bound.classifier.state()
-    seconds = time.perf_counter() - began
-    if draws.kind == "posterior":
-        assert fit.evaluated is not None
-        draws.facts |= convergence(data, fit.evaluated, draws.diagnosis)
-    if any(getattr(data, name) is not None for name in READABLE):
-        fit.reads = reads_features(work.model, data)
-    draws.warnings = warnings_of(work, fit, options)
-    attrs = attributes(
-        fit,
-        run=record(work, fit, engine, options, seconds),
-        notes=notes_of(work, data, keep.troubles),
-        coverage=coverage_of(work, fit, engine),
-    )
+    attrs = _attributes(work, fit, engine, options, time.perf_counter() - began, keep.troubles)
     if fit.evaluated is None:
         posterior = Posterior(first_datatree(fit, attrs), Rest(fit, attrs, isolation, stream))
     else:
@@ -115,6 +103,34 @@ def fitted(
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
+
+
+def _attributes(
+    work: Work, fit: Fitted, engine: str, options: Mapping[str, Any], seconds: float, troubles: Sequence[str]
+) -> dict[str, Any]:
+    """Return what a result records of a fit, its notes and warnings among it; facts and warnings are added to the draws.
+
+    Args:
+        work: what was fitted.
+        fit: the fit.
+        engine: its name.
+        options: of the engine.
+        seconds: that the fit took.
+        troubles: notes on the checkpoint.
+    """
+    data, draws = fit.data, fit.draws
+    if draws.kind == "posterior":
+        assert fit.evaluated is not None
+        draws.facts |= convergence(data, fit.evaluated, draws.diagnosis)
+    if any(getattr(data, name) is not None for name in READABLE):
+        fit.reads = reads_features(work.model, data)
+    draws.warnings = warnings_of(work, fit, options)
+    return attributes(
+        fit,
+        run=record(work, fit, engine, options, seconds),
+        notes=notes_of(work, data, troubles),
+        coverage=coverage_of(work, fit, engine),
+    )
 
 
 def _usual_engine(work: Work, bound: BoundModel) -> str:
