@@ -110,14 +110,7 @@ def distribute(
         raise OptionError(
             f"no method {method!r} in shares{suggestion(str(method), METHODS)}; use one of {', '.join(METHODS)}"
         )
-    refuse_numeric(model, "crowdppl.distribute")
-    chosen = named_model(model)
-    if not _suited(chosen):
-        others = [name for name, kind in catalogue().items() if _suited(kind())]
-        raise ModelError(
-            f"{type(chosen).__name__} cannot be fitted in shares, which takes {listed(others)}, and models whose parameters all "
-            f"have conjugate_counts"
-        )
+    chosen = _suited_model(model)
     report = silent if progress is None else progress
     folder = None if consensus is None else _free(Path(consensus))
     group = processes()
@@ -159,6 +152,23 @@ def distribute(
     table = worker_table(names, contents.each, None if len(draws) else accuracy, draws, level)
     facts = {"largest_share": contents.most} | facts
     return LargeResult(point, table, labels, contents.items, contents.annotations, facts, METHODS[method], folder)
+
+
+def _suited_model(model: str | AnnotationModel) -> AnnotationModel:
+    """Return the model of this name, or the instance itself.
+
+    Raises:
+        ModelError: where its parameters do not follow from sums over items.
+    """
+    refuse_numeric(model, "crowdppl.distribute")
+    chosen = named_model(model)
+    if not _suited(chosen):
+        others = [name for name, kind in catalogue().items() if _suited(kind())]
+        raise ModelError(
+            f"{type(chosen).__name__} cannot be fitted in shares, which takes {listed(others)}, and models whose parameters all "
+            f"have conjugate_counts"
+        )
+    return chosen
 
 
 def _suited(model: AnnotationModel) -> bool:
