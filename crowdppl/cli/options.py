@@ -19,7 +19,7 @@ import typer
 
 from crowdppl.arguments import at_least_zero
 from crowdppl.errors import OptionError
-from crowdppl.inference import options as engine_options
+from crowdppl.inference import option_help
 
 if TYPE_CHECKING:
     from crowdppl.data.readers.records import Choices
@@ -448,7 +448,7 @@ def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
     """Return the options that a parameter of a command stands for."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        types = {name: _typed(name) for name in engine_options.names()}
+        types = {name: _typed(name) for name in option_help.names()}
         return [
             inspect.Parameter(name, keyword, default=None, annotation=Annotated[kind, _engine_option(name)])
             for name, kind in types.items()
@@ -464,11 +464,11 @@ def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
 
 
 def _engine_option(name: str) -> Any:
-    return typer.Option(help=engine_options.described(name), rich_help_panel="Engine options")
+    return typer.Option(help=option_help.described(name), rich_help_panel="Engine options")
 
 
 def _typed(name: str) -> Any:
     """Return the type of an engine's option on the command line, ``None`` for one that has no written form."""
-    kinds = {kind for kind in typing.get_args(engine_options.annotation(name) | None) if kind is not type(None)}
+    kinds = {kind for kind in typing.get_args(option_help.annotation(name) | None) if kind is not type(None)}
     kinds = {str if typing.get_origin(kind) is typing.Literal else kind for kind in kinds}
     return typing.Optional[kinds.pop()] if len(kinds) == 1 and kinds <= {int, float, bool, str} else None  # noqa: UP045

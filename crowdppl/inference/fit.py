@@ -21,7 +21,8 @@ from crowdppl.inference import distributed
 from crowdppl.inference.catalogue import choice_of, default_model, is_numeric
 from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.numeric.fit import fit_numbers
-from crowdppl.inference.options import Engine, require_engine, taken_apart, with_options
+from crowdppl.inference.option_help import with_options
+from crowdppl.inference.options import Engine, require_engine, taken_apart
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.run import fitted
 from crowdppl.inference.work import REVIEWED, Work

@@ -26,7 +26,7 @@ from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.numeric.update import update_numbers
 from crowdppl.inference.options import OPTIONS, taken_apart
-from crowdppl.inference.predict import data_of, reads_covariates, rebuilt
+from crowdppl.inference.stored import data_of, reads_covariates, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides

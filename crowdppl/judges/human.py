@@ -122,56 +122,7 @@ class HumanLabels(AlignableLabels):
             source,
             "fit all criteria with crowdppl.judges.fit_criteria",
         )
-        notes = _notes_on_criteria(table)
-        items, labels = table.required("item"), table.names("verdict")
-        people, strata, answered = table.names("annotator"), table.names("stratum"), table.names("answer")
-        systems, first, second = two_systems(table)
-        chances = table.numbers("probability")
-        if not (labels.codes >= 0).any():
-            raise DataError(f"{table.where('verdict')}: every label is missing; at least one is needed")
-        blank = labels.missing
-        if blank.any():
-            notes.append(
-                f"{table.where('verdict')}: dropped {int(blank.sum()):,} of {len(blank):,} rows without a label "
-                f"({rows_text(np.flatnonzero(blank))})"
-            )
-        _require_sample(table, chances, strata, blank)
-        key = {
-            "item": items.codes,
-            "label": labels.codes,
-            "annotator": people.codes,
-            "system": first,
-            "opponent": second,
-            "answer": answered.codes,
-        }
-        chances = _of_strata(
-            table, chances, strata, pd.DataFrame(key).drop(columns=["label", "annotator"]), blank, notes
-        )
-        # Without an annotator, equal rows may be two people who agree.
-        twice = pd.DataFrame(key).duplicated().to_numpy() & ~people.missing & ~blank
-        if twice.any():
-            notes.append(
-                f"{source}: dropped {int(twice.sum()):,} rows that repeat the label of an annotator for an item "
-                f"({rows_text(np.flatnonzero(twice))})"
-            )
-        kept = ~blank & ~twice
-        return cls(
-            items.names,
-            labels.names,
-            people.names,
-            strata.names,
-            systems,
-            items.codes[kept],
-            labels.codes[kept],
-            people.codes[kept],
-            chances[kept],
-            strata.codes[kept],
-            first[kept],
-            second[kept],
-            tuple(notes),
-            answered.names,
-            answered.codes[kept],
-        )
+        return cls(**_fields_of(table))
 
     @classmethod
     @checked
@@ -202,6 +153,62 @@ class HumanLabels(AlignableLabels):
 
     def __repr__(self) -> str:
         return f"HumanLabels({len(self):,} labels of {len(np.unique(self.item)):,} items, {len(self.labels):,} classes)"
+
+
+def _fields_of(table: Table) -> dict[str, Any]:
+    """Return the fields of :class:`HumanLabels` that a table of labels on one criterion fills.
+
+    Raises:
+        DataError: if the table cannot be used; the message names the rows, the column and a fix.
+    """
+    notes = _notes_on_criteria(table)
+    items, labels = table.required("item"), table.names("verdict")
+    people, strata, answered = table.names("annotator"), table.names("stratum"), table.names("answer")
+    systems, first, second = two_systems(table)
+    chances = table.numbers("probability")
+    if not (labels.codes >= 0).any():
+        raise DataError(f"{table.where('verdict')}: every label is missing; at least one is needed")
+    blank = labels.missing
+    if blank.any():
+        notes.append(
+            f"{table.where('verdict')}: dropped {int(blank.sum()):,} of {len(blank):,} rows without a label "
+            f"({rows_text(np.flatnonzero(blank))})"
+        )
+    _require_sample(table, chances, strata, blank)
+    key = {
+        "item": items.codes,
+        "label": labels.codes,
+        "annotator": people.codes,
+        "system": first,
+        "opponent": second,
+        "answer": answered.codes,
+    }
+    chances = _of_strata(table, chances, strata, pd.DataFrame(key).drop(columns=["label", "annotator"]), blank, notes)
+    # Without an annotator, equal rows may be two people who agree.
+    twice = pd.DataFrame(key).duplicated().to_numpy() & ~people.missing & ~blank
+    if twice.any():
+        notes.append(
+            f"{table.source}: dropped {int(twice.sum()):,} rows that repeat the label of an annotator for an item "
+            f"({rows_text(np.flatnonzero(twice))})"
+        )
+    kept = ~blank & ~twice
+    return {
+        "items": items.names,
+        "labels": labels.names,
+        "annotators": people.names,
+        "strata": strata.names,
+        "systems": systems,
+        "item": items.codes[kept],
+        "label": labels.codes[kept],
+        "annotator": people.codes[kept],
+        "probability": chances[kept],
+        "stratum": strata.codes[kept],
+        "system": first[kept],
+        "opponent": second[kept],
+        "notes": tuple(notes),
+        "answers": answered.names,
+        "answer": answered.codes[kept],
+    }
 
 
 def _as_frame(data: Any, source: str) -> pd.DataFrame:
