@@ -266,7 +266,7 @@ class Annotations(AnnotationAdditions):
             frame[label],
             truth=truth_columns(frame, (task, label), truth, source),
             names=(task, worker, label),
-            declared=(items, workers, declared_too(labels, others, frame[label])),
+            declared=(items, workers, declared_too(labels, others, frame[label]) if others else labels),
             repeats=repeats,
             several=several,
             source=source,
@@ -293,6 +293,8 @@ class Annotations(AnnotationAdditions):
         data = data.with_other_labels(others) if others else data
         data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
         data = data if table is None else data._in_sequences(table)
+        if features is None and worker_features is None:
+            return data
         return data.with_features(features, workers=worker_features)
 
     @classmethod
