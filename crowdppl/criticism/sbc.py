@@ -142,7 +142,7 @@ def ranks(
 
 def _simulated(
     model: AnnotationModel, size: Mapping[str, int], seed: int, rng: np.random.Generator
-) -> tuple[Annotations, Array, Mapping[str, Array]]:
+) -> tuple[Annotations, Array, dict[str, Array]]:
     """Return data of these sizes, their truths, and the parameters that they are drawn from."""
     task = np.repeat(np.arange(size["items"]), size["per_item"])
     worker = np.concatenate(

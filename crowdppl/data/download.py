@@ -35,8 +35,8 @@ class Source:
         annotations: path of the annotations.
         truth: path of the true classes.
         layout: converts both files to tables ``item, worker, label`` and ``item, label``, all text.
-        citation: citation of the data.
         sha256: SHA-256 of the content of both tables.
+        citation: citation of the data.
         licence: as the source states it.
     """
 
@@ -45,8 +45,8 @@ class Source:
     annotations: str
     truth: str
     layout: Callable[[Path, Path], Tables]
+    sha256: str
     citation: str
-    sha256: str = ""
     licence: str = "not stated"
 
     def of(self, name: str, sha256: str, *, citation: str | None = None) -> Source:
@@ -93,6 +93,7 @@ _ZHENG = Source(
     annotations="datasets/{}/answer.csv",
     truth="datasets/{}/truth.csv",
     layout=by_item,
+    sha256="",
     citation=_PVLDB,
 )
 _LI = Source(
@@ -101,6 +102,7 @@ _LI = Source(
     annotations="data/{}/label.csv",
     truth="data/{}/truth.csv",
     layout=by_item,
+    sha256="",
     citation=_PVLDB,
 )
 _SNOW = Source(
@@ -109,6 +111,7 @@ _SNOW = Source(
     annotations="data/test/{}.csv",
     truth="data/test/{}.key",
     layout=matrix,
+    sha256="",
     citation="Snow, O'Connor, Jurafsky, Ng (2008). Cheap and fast - but is it good? EMNLP",
 )
 _IPEIROTIS = Source(
@@ -117,6 +120,7 @@ _IPEIROTIS = Source(
     annotations="data/{}/labels.txt",
     truth="data/{}/gold.txt",
     layout=by_worker,
+    sha256="",
     citation="Ipeirotis, Provost, Wang (2010). Quality management on Amazon Mechanical Turk. HCOMP",
     licence="Apache-2.0 (repository)",
 )
