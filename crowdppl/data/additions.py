@@ -328,10 +328,7 @@ class AnnotationAdditions(AnnotationLayouts):
             DataError: for features of other names.
         """
         fields: dict[str, Any] = {}
-        for field, wanted, where in (
-            ("feature", names, "features"),
-            ("worker_feature", workers, "worker features"),
-        ):
+        for field, wanted, where in (("feature", names, "features"), ("worker_feature", workers, "worker features")):
             given, values = getattr(self, f"{field}_names"), getattr(self, f"{field}s")
             if wanted is None or given is None or given == wanted or values is None:
                 continue
