@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from crowdppl.inference.scale.streaming.stream import stream
     from crowdppl.inference.threads import set_threads
     from crowdppl.inference.update import update
+    from crowdppl.model.author_checks import check_contract
     from crowdppl.model.base import AnnotationModel
-    from crowdppl.model.contract import check_contract
     from crowdppl.model.plates import Plates
     from crowdppl.model.sampling import simulate
     from crowdppl.posterior.posterior import Posterior, load
@@ -109,7 +109,7 @@ _MODULES = {
     "update": "inference.update",
     "AnnotationModel": "model.base",
     "Plates": "model.plates",
-    "check_contract": "model.contract",
+    "check_contract": "model.author_checks",
     "simulate": "model.sampling",
     "Posterior": "posterior.posterior",
     "load": "posterior.posterior",

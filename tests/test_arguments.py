@@ -41,7 +41,7 @@ from crowdppl import (
 )
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
-from crowdppl.data import datasets, diagnostics, download, experiments, joining, read, synthetic
+from crowdppl.data import datasets, diagnostics, download, experiments, joining, read, synthetic, worker_information
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
 from crowdppl.inference.scale import sharded, streaming
@@ -66,6 +66,7 @@ MODULES = [
     read,
     report,
     diagnostics,
+    worker_information,
     sbc,
 ]
 MODULES += [sharded, streaming, synthetic, joining, workers, truth_discovery]
@@ -496,7 +497,6 @@ def calls(place):
         "diagnostics.review": {"data": data()},
         "diagnostics.hardly_agree": {"data": data()},
         "diagnostics.equal_answers": {"data": data(), "groups": [], "copies": "one"},
-        "diagnostics.connected_groups": {"data": data()},
         "diagnostics.separate_groups": None,
         "report.write_numbers": {"posterior": numeric_posterior(), "path": place / "n.html"},
         "report.number_actions": {"posterior": numeric_posterior()},
@@ -519,8 +519,8 @@ def calls(place):
             f"NumericPosterior.{name}": {"self": numeric_posterior()}
             for name in ("items", "worker_names", "known_truth", "data")
         },
-        "diagnostics.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
-        "diagnostics.names_score": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
+        "worker_information.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
+        "worker_information.names_score": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
         "sbc.ranks": {"model": "one-coin", **tiny, **GIBBS},
         "sbc.uniformity": {"rank": np.arange(5), "draws": 9, "replications": 5},
         "sbc.coverage": {"rank": np.arange(5), "draws": 9},
@@ -827,6 +827,13 @@ def test_faults_found_from_outside(place):
         lambda: crowdppl.fit(data(), device="meta"): r"device='meta'; fits run on",
         lambda: crowdppl.fit(data(), progress="yes"): r"progress='yes'",
         lambda: crowdppl.fit(data(), checkpoint=place / "x.csv"): r"checkpoint=.*is a file",
+        lambda: crowdppl.fit(
+            data(), checkpoint=(folder,)
+        ): r"checkpoint=.*; it must be a folder, or a folder and the seconds",
+        lambda: crowdppl.fit(data(), checkpoint=(folder, -1)): r"checkpoint\[1\]=-1; it must be at least 0",
+        lambda: crowdppl.fit(data(), every=60): r"every= is no longer an argument; .*checkpoint=\('state', 60\)",
+        lambda: crowdppl.EM(every=60): r"every= is no longer an argument",
+        lambda: crowdppl.distribute(place / "x.csv", every=60): r"every= is no longer an argument",
         lambda: workers.best(p, 1.5): r"m=1.5",
         lambda: acquisition.curve(p, price=math.nan): r"price=nan",
         lambda: acquisition.next_pairs(p, workers=[]): r"workers has 0 values; at least 1 is needed",
@@ -881,3 +888,9 @@ def test_warnings_point_at_the_callers_line():
     with pytest.warns(CrowdpplWarning) as recorded:
         criticism.leave_workers_out(data(), "one-coin", folds=2, method="gibbs", chains=2, warmup=2, num_samples=8)
     assert {one.filename for one in recorded} == {__file__}
+
+
+def test_a_fit_takes_few_arguments():
+    """What people give to ``crowdppl.fit`` can be seen at once; options of engines stand in their objects."""
+    code = inspect.unwrap(crowdppl.fit).__code__
+    assert code.co_argcount + code.co_kwonlyargcount <= 14

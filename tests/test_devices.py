@@ -184,8 +184,8 @@ def test_a_stopped_fit_goes_on(tmp_path, method):
     options = {"method": method, "seed": 7, **STOPPED[method]}
     whole, _ = elsewhere(data, "dawid-skene", **options)
     with stopping(3), pytest.raises(Stop):
-        elsewhere(data, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
-    resumed, _ = elsewhere(data, "dawid-skene", checkpoint=tmp_path, every=1000.0, **options)
+        elsewhere(data, "dawid-skene", checkpoint=(tmp_path, 0.0), **options)
+    resumed, _ = elsewhere(data, "dawid-skene", checkpoint=(tmp_path, 1000.0), **options)
     for name, values in whole.tree["posterior"].data_vars.items():
         np.testing.assert_array_equal(resumed.tree["posterior"][name], values)
     if method != "em":

@@ -157,13 +157,9 @@ ELSEWHERE = {
     "criticism.mean_squares",
     # It simulates and fits: tests/criticism/test_planning.py
     "criticism.plan",
-    "predict.counted",
-    "predict.data_of",
     "predict.parameter_draws",
     "predict.predict_correct",
     "predict.predict_workers",
-    "predict.reads_covariates",
-    "predict.rebuilt",
     # of labels that are numbers: tests/posterior/test_numbers.py
     "criticism.check_numbers",
     "criticism.number_changes",

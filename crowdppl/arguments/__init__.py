@@ -65,8 +65,9 @@ from crowdppl.arguments.objects import (
     tensor,
     worker_table,
 )
-from crowdppl.arguments.signatures import check_of, checked, checks_of, takes_none
+from crowdppl.arguments.signatures import check_of, checked, checks_of, refuse_moved, takes_none
 from crowdppl.arguments.types import (
+    Checkpoints,
     Column,
     Confusions,
     Device,
@@ -90,6 +91,7 @@ __all__ = [
     "INSTANCES",
     "LARGEST_SEED",
     "Check",
+    "Checkpoints",
     "Column",
     "Confusions",
     "Device",
@@ -151,6 +153,7 @@ __all__ = [
     "probability",
     "progress",
     "refuse",
+    "refuse_moved",
     "seed",
     "several",
     "share",

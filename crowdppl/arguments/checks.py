@@ -320,6 +320,15 @@ def folder(name: str, value: Any) -> Path:
     return path
 
 
+def folder_at_intervals(name: str, value: Any) -> Path | tuple[Path, float]:
+    """Accept the path of a folder, or this and the seconds between two writes to it."""
+    if not isinstance(value, tuple):
+        return folder(name, value)
+    if len(value) != 2:
+        raise refuse(name, value, "a folder, or a folder and the seconds between two writes, such as ('state', 60)")
+    return folder(name, value[0]), at_least_zero(f"{name}[1]", value[1])
+
+
 def _path(name: str, value: Any) -> Path:
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str):

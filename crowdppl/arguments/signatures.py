@@ -12,9 +12,12 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 
 from crowdppl.arguments.checks import Check, choice
 from crowdppl.arguments.objects import CLASSES, INSTANCES, one_of
+from crowdppl.errors import OptionError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# Arguments of earlier versions, with what is written in their place.
+MOVED = {"every": "the seconds between two writes stand beside the folder: checkpoint=('state', 60)"}
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -27,6 +30,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError:
+            refuse_moved(kwargs)
             return function(*args, **kwargs)  # Python's own message names the function and what is missing
         for name, value in given.arguments.items():
             if name in checks and not (value is None and name in optional):
@@ -35,6 +39,17 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     call.__checks__ = read  # type: ignore[attr-defined]  # for checks_of
     return call
+
+
+def refuse_moved(names: Iterable[str]) -> None:
+    """Refuse arguments of earlier versions.
+
+    Raises:
+        OptionError: for the first, with what is written in its place.
+    """
+    for name in names:
+        if name in MOVED:
+            raise OptionError(f"{name}= is no longer an argument; {MOVED[name]}")
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, Check] | None:

@@ -26,6 +26,7 @@ Column = Annotated[str, checks.anything]  # of a table: looked up there, and nam
 InputPath = Annotated[str | Path, checks.input_path]
 OutputFile = Annotated[str | Path, checks.output_file]
 Folder = Annotated[str | Path, checks.folder]
+Checkpoints = Annotated[str | Path | tuple[str | Path, float], checks.folder_at_intervals]
 Device = Annotated["str | torch.device", objects.device]
 Confusions = Annotated[npt.NDArray[Any], objects.confusions]
 Prevalences = Annotated[npt.NDArray[Any], objects.prevalences]

@@ -22,6 +22,7 @@ from crowdppl.cli.commands import (
     outputs,
     perspectives,
     planning,
+    streaming,
 )
 from crowdppl.cli.encoding import NAME
 from crowdppl.cli.ending import stopped_by_signals
@@ -33,7 +34,7 @@ from crowdppl.errors import CrowdpplError, require_docstrings
 COMMANDS = {
     "look": looking.look_command,
     "fit": fitting.fit_command,
-    "stream": fitting.stream_command,
+    "stream": streaming.stream_command,
     "distribute": distributing.distribute_command,
     "compare": checking.compare,
     "calibrate": checking.calibrate,

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdppl.arguments import at_least_zero
 from crowdppl.errors import OptionError
-from crowdppl.inference import options as engine_options
+from crowdppl.inference import option_help
 
 if TYPE_CHECKING:
     from crowdppl.data.readers.records import Choices
@@ -50,6 +51,13 @@ Threads = Annotated[
 ]
 Format = Annotated[
     str | None, typer.Option(help="Format of the file, see `crowdppl formats`. (default: detected from the file)")
+]
+WorkerColumns = Annotated[
+    str | None,
+    typer.Option(help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"),
+]
+AllLabels = Annotated[
+    str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
 ]
 TruthColumn = Annotated[
     str | None, typer.Option("--truth", help="Column of known true labels in the annotations, blank where unknown.")
@@ -135,15 +143,8 @@ class JudgeReading:
         str | None,
         typer.Option(help="Column of the length of the judged answer. (default: length, answer_tokens, tokens, ...)"),
     ] = None
-    workers: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
-        ),
-    ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
-    ] = None
+    workers: WorkerColumns = None
+    labels: AllLabels = None
     unparseable: Annotated[
         list[str] | None,
         typer.Option(help="Verdict that stands for a reply that could not be read; may be given several times."),
@@ -185,15 +186,8 @@ class Reading:
         ),
     ] = "refuse"
     keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False
-    workers: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
-        ),
-    ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
-    ] = None
+    workers: WorkerColumns = None
+    labels: AllLabels = None
     repeats: Annotated[
         str, typer.Option(help="Repeated annotations of an item by one worker: keep all, keep the last, or refuse.")
     ] = "keep"
@@ -395,6 +389,11 @@ class Checkpoints:
     ] = None
     every: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 60.0
 
+    def options(self) -> dict[str, Any]:
+        """Return them as ``crowdppl.fit`` takes them."""
+        seconds = at_least_zero("every", self.every)
+        return {"checkpoint": None if self.checkpoint is None else (self.checkpoint, seconds)}
+
 
 @dataclass(frozen=True)
 class ReportOptions:
@@ -449,7 +448,7 @@ def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
     """Return the options that a parameter of a command stands for."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        types = {name: _typed(name) for name in engine_options.names()}
+        types = {name: _typed(name) for name in option_help.names()}
         return [
             inspect.Parameter(name, keyword, default=None, annotation=Annotated[kind, _engine_option(name)])
             for name, kind in types.items()
@@ -465,11 +464,11 @@ def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
 
 
 def _engine_option(name: str) -> Any:
-    return typer.Option(help=engine_options.described(name), rich_help_panel="Engine options")
+    return typer.Option(help=option_help.described(name), rich_help_panel="Engine options")
 
 
 def _typed(name: str) -> Any:
     """Return the type of an engine's option on the command line, ``None`` for one that has no written form."""
-    kinds = {kind for kind in typing.get_args(engine_options.annotation(name) | None) if kind is not type(None)}
+    kinds = {kind for kind in typing.get_args(option_help.annotation(name) | None) if kind is not type(None)}
     kinds = {str if typing.get_origin(kind) is typing.Literal else kind for kind in kinds}
     return typing.Optional[kinds.pop()] if len(kinds) == 1 and kinds <= {int, float, bool, str} else None  # noqa: UP045

@@ -22,7 +22,8 @@ from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.evaluate import item_log_likelihood
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
-from crowdppl.inference.predict import counted, parameter_draws, rebuilt
+from crowdppl.inference.predict import parameter_draws
+from crowdppl.inference.stored import counted, rebuilt
 from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.features_read import without_unread_features

@@ -13,7 +13,8 @@ import torch
 from scipy.special import ndtri
 
 from crowdppl.arguments import Level, Seed, TwoOrMore, checked
-from crowdppl.data.numeric import NumericAnnotations, known_numbers
+from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.numeric_reading import known_numbers
 from crowdppl.data.table.truths import truth_columns
 from crowdppl.errors import DataError, OptionError, listed, silent
 from crowdppl.inference.fit import fit

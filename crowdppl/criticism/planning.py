@@ -23,8 +23,8 @@ from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError, silent
 from crowdppl.inference.fit import fit
-from crowdppl.inference.predict import data_of, rebuilt
 from crowdppl.inference.progress import ProgressCallback, progress_bar
+from crowdppl.inference.stored import data_of, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import bind

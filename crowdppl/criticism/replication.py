@@ -17,8 +17,9 @@ from crowdppl.arguments import NonNegativeInt, PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
-from crowdppl.inference.predict import counted, parameter_draws, rebuilt
+from crowdppl.inference.predict import parameter_draws
 from crowdppl.inference.sampling import sample_truth, sample_truth_from_probabilities
+from crowdppl.inference.stored import counted, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel

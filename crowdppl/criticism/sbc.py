@@ -120,25 +120,7 @@ def ranks(
         if design is not None:
             data, truth, drawn = simulate(chosen, design=design, seed=seed + s)
         else:
-            task = np.repeat(np.arange(size["items"]), size["per_item"])
-            worker = np.concatenate(
-                [rng.choice(size["workers"], size["per_item"], replace=False) for _ in range(size["items"])]
-            )
-            places = pd.DataFrame({"task": range(size["items"])}).assign(
-                sequence=lambda table: table["task"] // size["length"],
-                position=lambda table: table["task"] % size["length"],
-            )
-            own = rng.normal(size=(size["items"], size["features"])) if size["features"] else None
-            data, truth, drawn = simulate(
-                chosen,
-                task,
-                worker,
-                classes=size["classes"],
-                seed=seed + s,
-                features=own,
-                sequences=None if size["length"] == 1 else places,
-                sets=size["sets"],
-            )
+            data, truth, drawn = _simulated(chosen, size, seed + s, rng)
         with silent():  # short chains are part of the simulation
             posterior = fit(
                 data, chosen, method=method, seed=seed + s, independent=independent, copies="all", **options
@@ -156,6 +138,30 @@ def ranks(
             rank = int((among < value).sum() + rng.integers(0, (among == value).sum() + 1))
             rows.append((s, name, rank))
     return pd.DataFrame(rows, columns=["simulation", "quantity", "rank"])
+
+
+def _simulated(
+    model: AnnotationModel, size: Mapping[str, int], seed: int, rng: np.random.Generator
+) -> tuple[Annotations, Array, dict[str, Array]]:
+    """Return data of these sizes, their truths, and the parameters that they are drawn from."""
+    task = np.repeat(np.arange(size["items"]), size["per_item"])
+    worker = np.concatenate(
+        [rng.choice(size["workers"], size["per_item"], replace=False) for _ in range(size["items"])]
+    )
+    places = pd.DataFrame({"task": range(size["items"])}).assign(
+        sequence=lambda table: table["task"] // size["length"],
+        position=lambda table: table["task"] % size["length"],
+    )
+    return simulate(
+        model,
+        task,
+        worker,
+        classes=size["classes"],
+        seed=seed,
+        features=rng.normal(size=(size["items"], size["features"])) if size["features"] else None,
+        sequences=None if size["length"] == 1 else places,
+        sets=size["sets"],
+    )
 
 
 def _quantities(

@@ -100,19 +100,7 @@ class _Rows(NamedTuple):
 
 
 class _ByEm(_Fitted):
-    """A model fitted by EM.
-
-    Args:
-        n_iter: maximum number of iterations; 0 leaves the majority vote.
-        tol: stop when the loss of an annotation rises by less than this. The loss is the log posterior with smoothing, and
-            crowd-kit's without.
-        initial_error_strategy: how ``initial_error`` enters the first M step: in place of the counts (``"assign"``) or added to
-            them (``"addition"``).
-        smoothing: pseudo-counts for every worker; ``False`` for maximum likelihood by crowd-kit's algorithm.
-
-    Raises:
-        OptionError: for a value outside its range.
-    """
+    """A model fitted by EM; arguments are those of :class:`DawidSkene`."""
 
     priors_: pd.Series[Any]
     errors_: pd.DataFrame

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
-from crowdppl.data.covariates import Design, Earlier, design, distinct, formula_of, with_experience
+from crowdppl.data.covariate_design import design, formula_of
+from crowdppl.data.covariates import Design, Earlier, distinct, with_experience
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import Array, tensors
 from crowdppl.data.frames import indexed, to_pandas
@@ -327,10 +328,7 @@ class AnnotationAdditions(AnnotationLayouts):
             DataError: for features of other names.
         """
         fields: dict[str, Any] = {}
-        for field, wanted, where in (
-            ("feature", names, "features"),
-            ("worker_feature", workers, "worker features"),
-        ):
+        for field, wanted, where in (("feature", names, "features"), ("worker_feature", workers, "worker features")):
             given, values = getattr(self, f"{field}_names"), getattr(self, f"{field}s")
             if wanted is None or given is None or given == wanted or values is None:
                 continue

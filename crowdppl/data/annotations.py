@@ -17,11 +17,12 @@ from crowdppl import arguments
 from crowdppl.arguments import Column, InputPath, checked
 from crowdppl.data import sets
 from crowdppl.data.additions import AnnotationAdditions
-from crowdppl.data.covariates import EXPERIENCE, Covariates, columns_of, formula_of
+from crowdppl.data.covariate_design import columns_of, formula_of
+from crowdppl.data.covariates import EXPERIENCE, Covariates
 from crowdppl.data.features import count_table
 from crowdppl.data.fields import Kind
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.numeric import numeric_annotations
+from crowdppl.data.numeric_reading import numeric_annotations
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.sequences import in_sequences
@@ -265,7 +266,7 @@ class Annotations(AnnotationAdditions):
             frame[label],
             truth=truth_columns(frame, (task, label), truth, source),
             names=(task, worker, label),
-            declared=(items, workers, declared_too(labels, others, frame[label])),
+            declared=(items, workers, declared_too(labels, others, frame[label]) if others else labels),
             repeats=repeats,
             several=several,
             source=source,
@@ -292,6 +293,8 @@ class Annotations(AnnotationAdditions):
         data = data.with_other_labels(others) if others else data
         data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
         data = data if table is None else data._in_sequences(table)
+        if features is None and worker_features is None:
+            return data
         return data.with_features(features, workers=worker_features)
 
     @classmethod

@@ -96,7 +96,11 @@ def copied_answers(data: Annotations) -> list[Copies]:
     agree, for items that nobody else annotated, and for crowds whose pairs of annotations or cells of label counts exceed 20
     million.
     """
-    votes = _Votes.of(whole(data).by_criterion())
+    if data.set_labels is not None:
+        data = whole(data)
+    if data.criterion is not None:
+        data = data.by_criterion()
+    votes = _Votes.of(data)
     if votes is None:
         return []
     a, b, common, equal = votes.pairs()

@@ -18,7 +18,8 @@ from crowdppl.arguments import checked
 from crowdppl.data import download
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.fields import Kind
-from crowdppl.data.numeric import MOST_VALUES, NumericAnnotations
+from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.numeric_reading import MOST_VALUES
 from crowdppl.data.readers.tables import integers, read_csv
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 

@@ -16,6 +16,7 @@ from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.copies import CELLS, Copies
+from crowdppl.data.worker_information import worker_information
 from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
@@ -27,9 +28,7 @@ AGREEMENT = 0.1
 MOST_STEPS = 6
 # Groups of workers that are named, and workers of each.
 NAMED = 3
-# Permutation test of worker names: required numbers of annotations and of workers with at least so many annotations, and the z
-# score below which it warns.
-MIN_ANNOTATIONS, MIN_WORKERS, MIN_PER_WORKER = 5_000, 20, 20
+# The z score of worker names below which a review warns.
 MIN_Z = 3.0
 # A class is unused if the expected number of its items is below this.
 UNUSED = 0.5
@@ -45,7 +44,6 @@ FAR, MIN_FAR_ITEMS = 0.3, 50
 MIN_LOST_ITEMS, FAIR, LOST = 10, 0.25, 0.1
 # Fewest items of known truth that may say that votes are wrong.
 MIN_KNOWN = 5
-_CODES = arguments.array("annotation", kind="whole")
 
 
 @checked
@@ -266,12 +264,6 @@ def far_from_votes(data: Annotations, probability: Annotated[Tensor, arguments.t
 
 
 @checked
-def connected_groups(data: Annotations) -> list[int]:
-    """Return the number of workers in each connected group, largest first; workers of different groups share no item."""
-    return _group_sizes(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
-
-
-@checked
 def separate_groups(
     item: Annotated[Array, arguments.anything],
     worker: Annotated[Array, arguments.anything],
@@ -343,99 +335,3 @@ def _reaches_all(item: Array, worker: Array, active: npt.NDArray[np.bool_], N: i
         if count == before:
             break
     return count == int(active.sum())
-
-
-@checked
-def worker_information(
-    item: Annotated[Array, _CODES],
-    worker: Annotated[Array, _CODES],
-    label: Annotated[Array, _CODES],
-    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
-) -> float | None:
-    """Test whether worker names carry information on agreement with the crowd, by the exact moments of a permutation test.
-
-    The statistic is ``sum_j (agreements of j)^2 / (annotations of j)``, where an annotation agrees if it is the most frequent
-    label of its item. Names are permuted among annotations of items with the same most frequent label.
-
-    Args:
-        item: item of each annotation, ``(A,)``.
-        worker: its worker, ``(A,)``.
-        label: its label, ``(A,)``.
-        sizes: numbers of items, workers and classes.
-
-    Returns:
-        The z score of the original names among permuted ones; ``None`` with too few annotations or workers.
-    """
-    N, J, _ = sizes
-    worker_of = worker[np.bincount(item, minlength=N)[item] > 1]
-    if len(worker_of) < MIN_ANNOTATIONS or (np.bincount(worker_of, minlength=J) >= MIN_PER_WORKER).sum() < MIN_WORKERS:
-        return None
-    return names_score(item, worker, label, sizes)
-
-
-@checked
-def names_score(
-    item: Annotated[Array, _CODES],
-    worker: Annotated[Array, _CODES],
-    label: Annotated[Array, _CODES],
-    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
-) -> float | None:
-    """Return the z score of :func:`worker_information` whatever the size of the data; ``None`` where nothing can vary."""
-    N, J, K = sizes
-    several = np.bincount(item, minlength=N)[item] > 1
-    item, worker, label = item[several], worker[several], label[several]
-    if not len(item):
-        return None
-    votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
-    majority = votes.argmax(1)[item]
-    cell = majority * J + worker
-    if len(cell) < K * J:
-        names, cell = np.unique(cell, return_inverse=True)
-        group = names // J
-    else:
-        group = np.repeat(np.arange(K), J)
-    n = np.bincount(cell, minlength=len(group))
-    agreements = np.bincount(cell, weights=label == majority, minlength=len(group))
-    used = n > 0
-    n, agreements, group = n[used], agreements[used], group[used]
-    total, agreeing = (np.bincount(group, weights=values, minlength=K) for values in (n, agreements))
-    active, inverse = (np.bincount(group, weights=values, minlength=K) for values in (np.ones(len(n)), 1 / n))
-    squares = np.bincount(group, weights=agreements**2 / n, minlength=K)
-    large = total > 3  # fewer annotations have no fourth moments, and say nothing
-    mean, variance = _permutation_moments(total[large], agreeing[large], active[large], inverse[large])
-    deviation = float(np.sqrt(variance.sum()))
-    return None if deviation < 1e-9 else float((squares[large] - mean).sum() / deviation)
-
-
-def _permutation_moments(total: Floats, agreeing: Floats, active: Floats, inverse: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of ``sum_j a_j^2 / n_j`` when the agreements are dealt out to the annotations at random.
-
-    With centred indicators ``z_i``, the sum is ``z' B z`` plus a constant, where ``B`` has blocks of ``1 / n_j``: a projection
-    with row sums of 1. Its second moment is a sum over the patterns of equal indices of products of elements of ``B`` times
-    moments of ``z`` drawn without replacement.
-
-    Args:
-        total: numbers of annotations ``n``, above 3.
-        agreeing: numbers of them that agree.
-        active: numbers of workers ``J``.
-        inverse: sums over workers of ``1 / n_j``.
-    """
-    n, J, H = total, active, inverse
-    p = agreeing / n
-    second, fourth = p * (1 - p), p * (1 - p) * (p**3 + (1 - p) ** 3)  # mean squares and fourth powers of z
-    mean = second * (J - (n - J) / (n - 1))
-    # Sums of b_ik b_lm by which indices are equal: all; three; two pairs; one pair; none.
-    four = H
-    three = 4 * (J - H)
-    pairs = J**2 + 2 * J - 3 * H
-    pair = 2 * (J * (n - J - 2) + 2 * H) + 4 * (n - 3 * J + 2 * H)
-    none = n**2 - four - three - pairs - pair
-    spread = n * second**2
-    square = (
-        four * fourth
-        - three * fourth / (n - 1)
-        + pairs * (spread - fourth) / (n - 1)
-        + pair * (2 * fourth - spread) / ((n - 1) * (n - 2))
-        + none * 3 * (spread - 2 * fourth) / ((n - 1) * (n - 2) * (n - 3))
-    )
-    return mean + n * p**2, np.maximum(square - mean**2, 0.0)

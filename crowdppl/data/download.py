@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -49,6 +49,16 @@ class Source:
     citation: str
     licence: str = "not stated"
 
+    def of(self, name: str, sha256: str, *, citation: str | None = None) -> Source:
+        """Return the source of one set of a repository, whose paths have the name of the set in the place of ``{}``."""
+        return replace(
+            self,
+            annotations=self.annotations.format(name),
+            truth=self.truth.format(name),
+            sha256=sha256,
+            citation=self.citation if citation is None else citation,
+        )
+
 
 def _columns(path: Path, names: list[str], separator: str = ",", header: int | None = 0) -> pd.DataFrame:
     return pd.read_csv(
@@ -76,87 +86,67 @@ def matrix(annotations: Path, truth: Path) -> Tables:
     return table, pd.DataFrame({"item": [str(n) for n in range(len(key))], "label": key})
 
 
-_ZHENG = {
-    "repository": "zhydhkcws/crowd_truth_infer",
-    "commit": "8d216471071f",
-    "layout": by_item,
-    "citation": "Zheng, Li, Li, Shan, Cheng (2017). Truth inference in crowdsourcing: is the problem solved? PVLDB 10(5)",
-}
-_LI = {
-    "repository": "yuan-li/truth-inference-at-scale",
-    "commit": "621789b2d57324d3559dc973b2613d2296d73f55",
-    "layout": by_item,
-}
-_SNOW = {
-    "repository": "dirkhovy/MACE",
-    "commit": "10f231ee2d43",
-    "layout": matrix,
-    "citation": "Snow, O'Connor, Jurafsky, Ng (2008). Cheap and fast - but is it good? EMNLP",
-}
-_IPEIROTIS = {
-    "repository": "ipeirotis/Get-Another-Label",
-    "commit": "9fe6c56a7a15",
-    "layout": by_worker,
-    "citation": "Ipeirotis, Provost, Wang (2010). Quality management on Amazon Mechanical Turk. HCOMP",
-    "licence": "Apache-2.0 (repository)",
-}
+_PVLDB = "Zheng, Li, Li, Shan, Cheng (2017). Truth inference in crowdsourcing: is the problem solved? PVLDB 10(5)"
+_ZHENG = Source(
+    repository="zhydhkcws/crowd_truth_infer",
+    commit="8d216471071f",
+    annotations="datasets/{}/answer.csv",
+    truth="datasets/{}/truth.csv",
+    layout=by_item,
+    sha256="",
+    citation=_PVLDB,
+)
+_LI = Source(
+    repository="yuan-li/truth-inference-at-scale",
+    commit="621789b2d57324d3559dc973b2613d2296d73f55",
+    annotations="data/{}/label.csv",
+    truth="data/{}/truth.csv",
+    layout=by_item,
+    sha256="",
+    citation=_PVLDB,
+)
+_SNOW = Source(
+    repository="dirkhovy/MACE",
+    commit="10f231ee2d43",
+    annotations="data/test/{}.csv",
+    truth="data/test/{}.key",
+    layout=matrix,
+    sha256="",
+    citation="Snow, O'Connor, Jurafsky, Ng (2008). Cheap and fast - but is it good? EMNLP",
+)
+_IPEIROTIS = Source(
+    repository="ipeirotis/Get-Another-Label",
+    commit="9fe6c56a7a15",
+    annotations="data/{}/labels.txt",
+    truth="data/{}/gold.txt",
+    layout=by_worker,
+    sha256="",
+    citation="Ipeirotis, Provost, Wang (2010). Quality management on Amazon Mechanical Turk. HCOMP",
+    licence="Apache-2.0 (repository)",
+)
 
 SOURCES: dict[str, Source] = {
-    "dog": Source(
-        **_ZHENG,  # type: ignore[arg-type]
-        annotations="datasets/s4_Dog data/answer.csv",
-        truth="datasets/s4_Dog data/truth.csv",
-        sha256="9b8d88bea80aafd0e8480c3cd58681ae7f7444b308ddf783f40e8265dd8a1fd2",
+    "dog": _ZHENG.of("s4_Dog data", "9b8d88bea80aafd0e8480c3cd58681ae7f7444b308ddf783f40e8265dd8a1fd2"),
+    "face": _ZHENG.of(
+        "s4_Face Sentiment Identification", "fc767b27d2e0671f5621cb3ef2c249129e1471a994f4324d3061dc3159e532af"
     ),
-    "face": Source(
-        **_ZHENG,  # type: ignore[arg-type]
-        annotations="datasets/s4_Face Sentiment Identification/answer.csv",
-        truth="datasets/s4_Face Sentiment Identification/truth.csv",
-        sha256="fc767b27d2e0671f5621cb3ef2c249129e1471a994f4324d3061dc3159e532af",
+    "product": _ZHENG.of("d_jn-product", "95f7bda7ec8f5aae6a4bad82b087b2a47dbcd2013c6d844247a344a949ca7fdf"),
+    "pos-sentiment": _LI.of(
+        "crowd_truth_inference/d_sentiment", "c4c798d6b53e5bbbc579bcdfa1ccaea18f0e47cb1b83fa1e9196d8b1bfc305ec"
     ),
-    "product": Source(
-        **_ZHENG,  # type: ignore[arg-type]
-        annotations="datasets/d_jn-product/answer.csv",
-        truth="datasets/d_jn-product/truth.csv",
-        sha256="95f7bda7ec8f5aae6a4bad82b087b2a47dbcd2013c6d844247a344a949ca7fdf",
-    ),
-    "pos-sentiment": Source(
-        **_LI,  # type: ignore[arg-type]
-        annotations="data/crowd_truth_inference/d_sentiment/label.csv",
-        truth="data/crowd_truth_inference/d_sentiment/truth.csv",
-        sha256="c4c798d6b53e5bbbc579bcdfa1ccaea18f0e47cb1b83fa1e9196d8b1bfc305ec",
-        citation="Zheng, Li, Li, Shan, Cheng (2017). Truth inference in crowdsourcing: is the problem solved? PVLDB 10(5)",
-    ),
-    "fact-eval": Source(
-        **_LI,  # type: ignore[arg-type]
-        annotations="data/crowdscale2013/fact_eval/label.csv",
-        truth="data/crowdscale2013/fact_eval/truth.csv",
-        sha256="53baa1c888946cbb8ecf2c5f05b50dd64e4557805381e5f6b41f9e074aa6dbe8",
+    "fact-eval": _LI.of(
+        "crowdscale2013/fact_eval",
+        "53baa1c888946cbb8ecf2c5f05b50dd64e4557805381e5f6b41f9e074aa6dbe8",
         citation="CrowdScale 2013 shared task, Google fact evaluation",
     ),
-    "rte": Source(
-        **_SNOW,  # type: ignore[arg-type]
-        annotations="data/test/rte.csv",
-        truth="data/test/rte.key",
-        sha256="da65bb0ee664d56e2319b9cd56ac1767a7f73765e44c622a7851f96ab53f0346",
+    "rte": _SNOW.of("rte", "da65bb0ee664d56e2319b9cd56ac1767a7f73765e44c622a7851f96ab53f0346"),
+    "wsd": _SNOW.of("wsd", "11371ca5f1686ecd3f672061098d698aa6a4d1483a3f34a22d6c1d3276abb6c8"),
+    "adult-content": _IPEIROTIS.of(
+        "AdultContent2",
+        "bef80855e8d89b1ead752e461fc2904a58a0dc7090e5db306039173266049747",
     ),
-    "wsd": Source(
-        **_SNOW,  # type: ignore[arg-type]
-        annotations="data/test/wsd.csv",
-        truth="data/test/wsd.key",
-        sha256="11371ca5f1686ecd3f672061098d698aa6a4d1483a3f34a22d6c1d3276abb6c8",
-    ),
-    "adult-content": Source(
-        **_IPEIROTIS,  # type: ignore[arg-type]
-        annotations="data/AdultContent2/labels.txt",
-        truth="data/AdultContent2/gold.txt",
-        sha256="bef80855e8d89b1ead752e461fc2904a58a0dc7090e5db306039173266049747",
-    ),
-    "hitspam-crowdflower": Source(
-        **_IPEIROTIS,  # type: ignore[arg-type]
-        annotations="data/HITspam-UsingCrowdflower/labels.txt",
-        truth="data/HITspam-UsingCrowdflower/gold.txt",
-        sha256="aa544a258d3f3ad5fa895c0db7bc48193af20bf84cdea2039e30c1337c7c8038",
+    "hitspam-crowdflower": _IPEIROTIS.of(
+        "HITspam-UsingCrowdflower", "aa544a258d3f3ad5fa895c0db7bc48193af20bf84cdea2039e30c1337c7c8038"
     ),
 }
 

@@ -120,6 +120,11 @@ class AnnotationFields:
         return len(self.covariate_names)
 
     @property
+    def in_full(self) -> bool:
+        """Whether rows are items, each of which counts once and in full."""
+        return self.weight is None and self.multiplicity is None and self.parent_item is None
+
+    @property
     def named_covariates(self) -> Named:
         """Names, baselines and recipe of the covariates."""
         return Named(self.covariate_names, self.covariate_baselines, self.covariate_recipe)

@@ -18,7 +18,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.diagnostics import names_score
+from crowdppl.data.worker_information import names_score
 
 Array = npt.NDArray[Any]
 

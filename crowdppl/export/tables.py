@@ -157,9 +157,18 @@ def to_file(
     return _written(table, Path(path), raw)
 
 
-def _written(table: pd.DataFrame, path: Path, raw: bool) -> Path:
+def require_suffix(path: Path) -> None:
+    """Refuse a file for a table whose name ends otherwise than in one of ``SUFFIXES``.
+
+    Raises:
+        OptionError: for such a file.
+    """
     if path.suffix not in SUFFIXES:
         raise OptionError(f"{path.name}: write to a file that ends in {', '.join(SUFFIXES)}")
+
+
+def _written(table: pd.DataFrame, path: Path, raw: bool) -> Path:
+    require_suffix(path)
     write(table, path, raw=raw)
     return path
 

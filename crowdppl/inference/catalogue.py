@@ -107,11 +107,10 @@ def reads_by_default(data: Annotations) -> bool:
     """Return whether the features of items are weighed for the model of a fit that names none: not where that takes too long."""
     from crowdppl.model.class_scores import MOST, cost
 
+    if not data.D or data.multiplicity is not None or cost(data) > MOST:
+        return False
     model = named_model(FEATURES)
-    small = (
-        cost(data) <= MOST and data.N * model.states(data) <= MOST_STATES and operations(model, data) <= MOST_OPERATIONS
-    )
-    return bool(data.D) and data.multiplicity is None and small
+    return data.N * model.states(data) <= MOST_STATES and operations(model, data) <= MOST_OPERATIONS
 
 
 def operations(model: AnnotationModel, data: Annotations) -> float:

@@ -25,7 +25,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from crowdppl.arguments import at_least_zero
+from crowdppl.arguments import Checkpoints
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.fields import tensors
 from crowdppl.data.numeric import NumericAnnotations
@@ -120,24 +120,22 @@ class Checkpoint:
     """The file that holds the state of a fit.
 
     Args:
-        folder: of the file; it is created if it does not exist. ``None`` saves nothing.
+        place: folder of the file, which is created if it does not exist, alone or with the seconds between two writes.
+            ``None`` saves nothing.
         identity: digest of the fit, see :func:`digest`.
-        every: seconds between two writes.
         device: of the fit, whose random stream is kept with that of the CPU. Defaults to the CPU.
 
     Raises:
-        OptionError: for ``every`` below 0.
         FileError: if the folder cannot be written to, or holds the checkpoint of another fit or a damaged one.
     """
 
     def __init__(
         self,
-        folder: str | Path | None = None,
+        place: Checkpoints | None = None,
         identity: str = "",
-        every: float = EVERY,
         device: torch.device = CPU,
     ):
-        every = at_least_zero("every", every)
+        folder, every = place if isinstance(place, tuple) else (place, EVERY)
         self.path = None if folder is None else Path(folder) / NAME
         self.identity, self.every, self.device = identity, every, device
         self.stopping = False

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 
 from crowdppl import arguments
-from crowdppl.arguments import Column, Device, Folder, NonNegativeFloat, Seed, checked
+from crowdppl.arguments import Checkpoints, Column, Device, Seed, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.copies import copied_answers, one_of_each
 from crowdppl.data.diagnostics import equal_answers
@@ -19,10 +19,10 @@ from crowdppl.data.table.truths import Truth
 from crowdppl.errors import OptionError
 from crowdppl.inference import distributed
 from crowdppl.inference.catalogue import choice_of, default_model, is_numeric
-from crowdppl.inference.checkpoint import EVERY
 from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.numeric.fit import fit_numbers
-from crowdppl.inference.options import Engine, require_engine, taken_apart, with_options
+from crowdppl.inference.option_help import with_options
+from crowdppl.inference.options import Engine, require_engine, taken_apart
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.run import fitted
 from crowdppl.inference.work import REVIEWED, Work
@@ -44,8 +44,7 @@ def fit(
     independent: bool = False,
     rho: Annotated[float | tuple[float, float], arguments.anything] | None = None,
     copies: Literal["one", "all"] | None = None,
-    checkpoint: Folder | None = None,
-    every: NonNegativeFloat = EVERY,
+    checkpoint: Checkpoints | None = None,
     task: Column | None = None,
     worker: Column | None = None,
     label: Column | None = None,
@@ -80,8 +79,8 @@ def fit(
             Defaults to one where everybody else agrees well enough to tell that they are copies.
         checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or killed, continues from there when it
             is called again with the same data, model, options and seed, and ends with the same result. NUTS saves its state
-            between chains, SVI only without ``validation``.
-        every: seconds between two checkpoints.
+            between chains, SVI only without ``validation``. Or ``(folder, seconds)``, with the time between two writes, else a
+            minute.
         task: column of the item, where ``data`` is a frame; as in :meth:`Annotations.from_frame`.
         worker: likewise, column of the worker.
         label: likewise, column of the label.
@@ -103,18 +102,9 @@ def fit(
             "with crowdppl.inference.distributed.joined() as rank0: if rank0: ..."
         )
     engine, options = taken_apart(method, options)
-    columns = {"task": task, "worker": worker, "label": label, "truth": truth}
-    if not isinstance(data, (Annotations, NumericAnnotations)):
-        columns |= {"kind": "numeric"} if is_numeric(model) else {}
-        data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
-    elif named := [name for name, value in columns.items() if value is not None]:
-        raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
+    data = _annotations(data, model, {"task": task, "worker": worker, "label": label, "truth": truth})
     if isinstance(data, NumericAnnotations):
-        of_classes = {
-            "independent": independent,
-            "rho": rho is not None,
-            "copies": copies is not None,
-        }
+        of_classes = {"independent": independent, "rho": rho is not None, "copies": copies is not None}
         if unread := [name for name, given in of_classes.items() if given]:
             raise OptionError(f"{unread[0]}= is not used for labels that are numbers; leave it out")
         return fit_numbers(  # type: ignore[return-value]  # which one it is follows from the data
@@ -126,7 +116,6 @@ def fit(
             device=device,
             progress=progress,
             checkpoint=checkpoint,
-            every=every,
         )
     data, aside, sentences = without_copies(data, copies)
     choice = default_model(data, independent=independent) if model is None else choice_of(model, data)
@@ -147,7 +136,21 @@ def fit(
         warnings=tuple(sentences),
         scores=choice.scores,
     )
-    return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint, every=every)
+    return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint)
+
+
+def _annotations(data: Any, model: Any, columns: dict[str, Any]) -> Annotations | NumericAnnotations:
+    """Return annotations as they are, and those of a frame by the names of its columns.
+
+    Raises:
+        OptionError: for columns of data that are no frame.
+    """
+    if not isinstance(data, (Annotations, NumericAnnotations)):
+        columns |= {"kind": "numeric"} if is_numeric(model) else {}
+        return Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)
+    if named := [name for name, value in columns.items() if value is not None]:
+        raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
+    return data
 
 
 def without_copies(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,16 +14,14 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.arguments import Level, Seed, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.covariates import Named, order_of, recipe_of
+from crowdppl.data.covariates import Named, order_of
 from crowdppl.data.numeric import NumericAnnotations
-from crowdppl.data.table.other_labels import OtherLabels
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
-from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.engines.early_stopping import class_probabilities
-from crowdppl.inference.fit import without_copies
 from crowdppl.inference.numeric.predict import predict_numbers
 from crowdppl.inference.numeric.predict_workers import predict_workers_of_numbers
+from crowdppl.inference.stored import named_covariates, reads_covariates, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
@@ -32,8 +30,6 @@ from crowdppl.model.program import unknowns
 from crowdppl.posterior import workers
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, truth_table
-from crowdppl.posterior.schema import SET_ASIDE
-from crowdppl.posterior.workers import other_rates
 
 # Draws averaged in a prediction: its error is then a tenth of the spread of one draw's.
 DRAWS = 100
@@ -193,94 +189,6 @@ def _require_read(posterior: Posterior, model: AnnotationModel | None) -> None:
         )
 
 
-def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
-    """Return the annotations a result was fitted to, as it keeps them: without features.
-
-    Args:
-        posterior: a result.
-        aside: whether to return also those of copies, which the fit did not count.
-
-    Raises:
-        ModelError: where the model has networks of features.
-    """
-    if "networks" in posterior.tree.children:
-        raise ModelError("the annotations had features, which a result does not keep; pass data=")
-    item, worker, label = (torch.from_numpy(part.astype(np.int64)) for part in posterior.annotation_index())
-    constant = posterior.tree["constant_data"].to_dataset()
-    besides: dict[str, Any] = {
-        name: torch.from_numpy(constant[name].to_numpy())
-        for name in ("weight", "timestamp", "seconds")
-        if name in constant
-    }
-    if "criterion_index" in constant:
-        besides["criterion"] = torch.from_numpy(constant["criterion_index"].to_numpy().astype(np.int64))
-    known = posterior.info.get("covariates", {})
-    values = torch.from_numpy(constant["covariates"].to_numpy()) if "covariates" in constant else None  # (A, P)
-    if aside and "aside_item" in constant:
-        more = {name: constant[f"aside_{name}"].to_numpy() for name in SET_ASIDE if f"aside_{name}" in constant}
-        item, worker, label = (
-            torch.cat([one, torch.from_numpy(more.pop(name).astype(np.int64))])
-            for one, name in ((item, "item"), (worker, "worker"), (label, "label"))
-        )
-        besides |= {
-            name: torch.cat([besides[name], torch.from_numpy(value).to(besides[name].dtype)])
-            for name, value in more.items()
-        }
-        if values is not None:
-            values = torch.cat([values, torch.from_numpy(constant["aside_covariates"].to_numpy())])
-        order = item.argsort(stable=True)
-        item, worker, label = item[order], worker[order], label[order]
-        besides |= {name: besides[name][order] for name in more}
-        values = None if values is None else values[order]
-    if values is not None:
-        mean, scale = torch.tensor(known["scales"], dtype=torch.float64).T
-        besides |= _named_covariates(known) | {"standard_covariates": (values - mean) / scale}
-    if "other_item" in constant:
-        codes = [constant[f"other_{name}"].to_numpy().astype(np.int64) for name in ("item", "worker", "label")]
-        item_code, worker_code, code = (torch.from_numpy(part) for part in codes)
-        besides["others"] = OtherLabels(item_code, worker_code, code, other_rates.names(posterior))
-    data = Annotations(
-        item=item,
-        worker=worker,
-        label=label,
-        truth=torch.from_numpy(posterior.known_truth().astype(np.int64)),
-        items=posterior.items(),
-        workers=posterior.worker_names(),
-        labels=posterior.labels,
-        item_column=posterior.item_column,
-        repeats=posterior.tree.attrs.get("repeats", "keep"),
-        kind=posterior.tree.attrs.get("labels_kind") or None,
-        criteria=constant["criterion"].to_numpy() if "criterion" in besides else None,
-        criterion_column=posterior.tree.attrs.get("criterion_column", "criterion"),
-        **besides,
-    )
-    if "position" not in constant:
-        return data
-    names, which = constant["sequence"].to_numpy(), constant["sequence_index"].to_numpy()
-    labels = posterior.set_labels()
-    if labels is not None:
-        return data._in_sets(names[which], constant["position"].to_numpy(), labels)
-    return data.with_sequences(
-        pd.DataFrame({"task": data.items, "sequence": names[which], "position": constant["position"].to_numpy()})
-    )
-
-
-def reads_covariates(posterior: Posterior) -> bool:
-    """Return whether the model of a fit reads covariates of annotations."""
-    return bool(posterior.info.get("reads", {}).get("covariates", False))
-
-
-def _named_covariates(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the names and scales of covariates, as the description of a fit has them."""
-    return {
-        "covariate_names": tuple(known["names"]),
-        "covariate_scales": tuple((mean, scale) for mean, scale in known["scales"]),
-        "covariate_baselines": tuple(known["baselines"]),
-        "covariate_values": tuple(map(tuple, known["values"])),
-        "covariate_recipe": recipe_of(known.get("recipe")),
-    }
-
-
 def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
     """Return a design whose covariates are on the scale of the fit, if it reads any; the means where the design has none.
 
@@ -289,7 +197,7 @@ def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
     """
     if not reads_covariates(posterior):
         return design
-    named = _named_covariates(posterior.info["covariates"])
+    named = named_covariates(posterior.info["covariates"])
     names = named["covariate_names"]
     if not design.P:
         return dataclasses.replace(
@@ -301,19 +209,6 @@ def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
     mean, scale = torch.tensor(named["covariate_scales"], dtype=torch.float64).T
     values = ((design.covariates[:, place] - mean) / scale).to(design.dtype)
     return dataclasses.replace(design, standard_covariates=values, **named)
-
-
-def counted(posterior: Posterior, data: Annotations | None) -> Annotations:
-    """Return the annotations that a fit counted: of ``data``, those that were fitted, or as the result keeps them.
-
-    Raises:
-        ModelError: where the model has networks of features, and ``data`` is ``None``.
-    """
-    if data is None:
-        return data_of(posterior)
-    data = data.to("cpu")
-    aside = posterior.info["counts"].get("set_aside")
-    return without_copies(data, posterior.info["copies"])[0] if aside else data
 
 
 def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annotations:
@@ -396,25 +291,3 @@ def parameter_draws(
         count = max(count, most)  # something is left to the prior: averaged over its draws
     for s in range(count):
         yield bound, values | {name: value[s % len(value)] for name, value in drawn.items()}
-
-
-def rebuilt(posterior: Posterior) -> AnnotationModel:
-    """Return the model of a result, by its name and hyperparameters.
-
-    Raises:
-        ModelError: where it is not of the zoo, or had a network of its own.
-    """
-    info = posterior.info
-    try:
-        kind = type(named_model(info["model"]))
-    except OptionError:
-        raise ModelError(f"the model {info['model']} is not in the zoo; pass model=, the one that was fitted") from None
-    if isinstance(info["hyperparameters"].get("network"), str):
-        raise ModelError(f"{info['model']} was fitted with a network of its own; pass model=, the one that was fitted")
-    try:
-        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in info["hyperparameters"].items()}
-        return kind(**fields)
-    except (TypeError, ModelError):
-        raise ModelError(
-            f"{info['model']} was fitted with a network of its own; pass model=, the one that was fitted"
-        ) from None

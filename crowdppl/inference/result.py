@@ -7,27 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-import torch.distributed
 import xarray as xr
 
-from crowdppl.data.annotations import Annotations
 from crowdppl.inference.datatree import to_datatree
-from crowdppl.inference.dependence.design_effect import DesignEffect
-from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import evaluate
 from crowdppl.inference.work import Fitted
 from crowdppl.isolation import RandomState, isolated, set_random_state
-
-
-def can_wait(draws: Draws, data: Annotations, effect: DesignEffect | None) -> bool:
-    """Tell whether the truths of a fit need no draws.
-
-    Known true labels inform the design effect through draws. Several processes share a fit as long as their group is open.
-    """
-    informed = effect is not None and not effect.fixed and bool((data.truth >= 0).any())
-    apart = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return draws.later is not None and not informed and not apart
 
 
 class Rest:

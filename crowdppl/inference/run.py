@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed
 
+from crowdppl.arguments import Checkpoints
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, warn
 from crowdppl.inference.backends import choose
-from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
+from crowdppl.inference.checkpoint import Checkpoint, digest
 from crowdppl.inference.datatree import attributes, first_datatree, to_datatree
+from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.dependence.independence import independence
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.anchoring import learned
@@ -30,14 +32,14 @@ from crowdppl.inference.options import filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.record import record
 from crowdppl.inference.remarks import coverage_of, notes_of, warnings_of
-from crowdppl.inference.result import Rest, can_wait
+from crowdppl.inference.result import Rest
 from crowdppl.inference.sets import set_probabilities
 from crowdppl.inference.spans import spans
 from crowdppl.inference.work import Fitted, Work
 from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind
-from crowdppl.model.features_read import reads_features
+from crowdppl.model.features_read import READABLE, reads_features
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.posterior.posterior import Posterior
 
@@ -51,8 +53,7 @@ def fitted(
     *,
     device: str | torch.device | None = None,
     progress: bool | ProgressCallback = False,
-    checkpoint: str | Path | None = None,
-    every: float = EVERY,
+    checkpoint: Checkpoints | None = None,
     draw: Callable[..., Draws] | None = None,
 ) -> Posterior:
     """Draw parameters by an engine, or by ``draw`` in its place, and return the result; as :func:`crowdppl.fit`."""
@@ -77,7 +78,7 @@ def fitted(
         if engine != "em":
             arranged = learned(bound, arranged)
         identity = "" if checkpoint is None else digest(data, of_model(bound), engine, dict(options), work.seed)
-        keep = Checkpoint(checkpoint, identity, every, data.device)
+        keep = Checkpoint(checkpoint, identity, data.device)
         with progress_bar(progress, engine) as report:
             seed_streams(work.seed, data.device)  # networks have drawn from the stream
             with keep.stoppable():
@@ -85,25 +86,14 @@ def fitted(
             stream = random_state(data.device)
             fit = _evaluated(work, bound, data, draws, mixture=draw is None)
         decoded = fit.probability if fit.published is None else fit.published
-        fit.parts = {
-            "spans": spans(bound, data, draws, fit.effect, decoded),
-            "sets": set_probabilities(bound, data, draws, fit.effect, fit.probability),
-        }
+        if bound.truths.coupled:
+            fit.parts["spans"] = spans(bound, data, draws, fit.effect, decoded)
+        if data.set_labels is not None:
+            fit.parts["sets"] = set_probabilities(bound, data, draws, fit.effect, fit.probability)
         fit.weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
         if bound.classifier is not None:
             fit.weights |= bound.classifier.state()
-    seconds = time.perf_counter() - began
-    if draws.kind == "posterior":
-        assert fit.evaluated is not None
-        draws.facts |= convergence(data, fit.evaluated, draws.diagnosis)
-    fit.reads = reads_features(work.model, data)
-    draws.warnings = warnings_of(work, fit, options)
-    attrs = attributes(
-        fit,
-        run=record(work, fit, engine, options, seconds),
-        notes=notes_of(work, data, keep.troubles),
-        coverage=coverage_of(work, fit, engine),
-    )
+    attrs = _attributes(work, fit, engine, options, time.perf_counter() - began, keep.troubles)
     if fit.evaluated is None:
         posterior = Posterior(first_datatree(fit, attrs), Rest(fit, attrs, isolation, stream))
     else:
@@ -113,6 +103,34 @@ def fitted(
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
+
+
+def _attributes(
+    work: Work, fit: Fitted, engine: str, options: Mapping[str, Any], seconds: float, troubles: Sequence[str]
+) -> dict[str, Any]:
+    """Return what a result records of a fit, its notes and warnings among it; facts and warnings are added to the draws.
+
+    Args:
+        work: what was fitted.
+        fit: the fit.
+        engine: its name.
+        options: of the engine.
+        seconds: that the fit took.
+        troubles: notes on the checkpoint.
+    """
+    data, draws = fit.data, fit.draws
+    if draws.kind == "posterior":
+        assert fit.evaluated is not None
+        draws.facts |= convergence(data, fit.evaluated, draws.diagnosis)
+    if any(getattr(data, name) is not None for name in READABLE):
+        fit.reads = reads_features(work.model, data)
+    draws.warnings = warnings_of(work, fit, options)
+    return attributes(
+        fit,
+        run=record(work, fit, engine, options, seconds),
+        notes=notes_of(work, data, troubles),
+        coverage=coverage_of(work, fit, engine),
+    )
 
 
 def _usual_engine(work: Work, bound: BoundModel) -> str:
@@ -147,7 +165,7 @@ def _evaluated(work: Work, bound: BoundModel, data: Annotations, draws: Draws, *
     """
     public = work.effect is not None and work.effect.public
     mixture = mixture and work.default and public and isinstance(work.model, ItemEffects)
-    if can_wait(draws, data, work.effect):
+    if _can_wait(draws, data, work.effect):
         probability, published = evaluate_point(bound, data, draws, work.effect)
         draws.passes = None
         fit = Fitted(data, bound, draws, work.effect, probability, published, aside=work.aside)
@@ -170,6 +188,16 @@ def _evaluated(work: Work, bound: BoundModel, data: Annotations, draws: Draws, *
         aside=work.aside,
         independence=other,
     )
+
+
+def _can_wait(draws: Draws, data: Annotations, effect: DesignEffect | None) -> bool:
+    """Tell whether the truths of a fit need no draws.
+
+    Known true labels inform the design effect through draws. Several processes share a fit as long as their group is open.
+    """
+    informed = effect is not None and not effect.fixed and bool((data.truth >= 0).any())
+    apart = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return draws.later is not None and not informed and not apart
 
 
 def _require_memory(model: AnnotationModel, data: Annotations) -> None:

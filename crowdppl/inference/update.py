@@ -26,7 +26,7 @@ from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.numeric.update import update_numbers
 from crowdppl.inference.options import OPTIONS, taken_apart
-from crowdppl.inference.predict import data_of, reads_covariates, rebuilt
+from crowdppl.inference.stored import data_of, reads_covariates, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
@@ -91,11 +91,6 @@ def update(
     if model is None and not reads_covariates(posterior):
         before, more = (part.with_covariates(None) for part in (before, more))
     together = joined(before, more, repeats)
-    place = {name: n for n, name in enumerate(together.items.tolist())}
-    start = together.majority()
-    at = torch.tensor([place[name] for name in posterior.items().tolist()])
-    unknown = together.truth[at] < 0
-    start[at[unknown]] = torch.from_numpy(posterior.probability_as_published()).to(start.dtype)[unknown]
     chosen = rebuilt(posterior) if model is None else model
     # What the earlier fit chose for its data is chosen anew for all of them: the model, where none was named, and rho below.
     fitted: AnnotationModel | None = chosen
@@ -107,32 +102,8 @@ def update(
     scored = f"{CLASS_SCORES}.weights" in posterior.networks and provides(chosen, "learn_class_scores")
     if data is None and widths and (scored or _reads_any(chosen, before, widths)):
         raise ModelError("the annotations had features, which a result does not keep; pass data=")
-    touched = torch.from_numpy(
-        np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
-    )
-    if (
-        "point" in posterior.tree.children
-        and model_name(chosen) == info["model"]
-        and provides(chosen, "conjugate_counts")
-    ):
-        start[touched] = _first_sweeps(posterior, chosen, together.batch(touched), start[touched])
-    settings: dict[str, Any] = {}
-    same_model = model_name(chosen) == info["model"]
-    method, options = taken_apart(options.get("method"), {k: v for k, v in options.items() if k != "method"})
-    if method is not None:
-        options["method"] = method
-    if method is None and info["method"] not in OPTIONS:
-        raise OptionError("the result was made of samples that the caller brought; name the engine with method=...")
-    if same_model and options.get("method", info["method"]) == info["method"]:  # others have other options
-        settings = {name: value for name, value in info["options"].items() if name != "validation"}
-    if not {"independent", "rho"} & options.keys():
-        effect = DesignEffect.of_json(info["rho"])
-        settings |= {"independent": effect is None, "rho": None if effect is None else effect.given_as}
-    settings |= {
-        "copies": info.get("copies"),
-        "method": info["method"],
-        "seed": info["seed"] if seed is None else seed,
-    } | options
+    start = _start(posterior, chosen, together, more)
+    settings = _settings(info, chosen, seed, options)
     doubts = tuple(
         sentence.removeprefix(f"{LABELS_UNCLEAR}: ")
         for sentence in posterior.warnings
@@ -141,6 +112,48 @@ def update(
     # Models of places learn some of their numbers in the first M step, which is to be that of a fit to all annotations.
     begin = None if provides(chosen, "reading") else start
     return fit(dataclasses.replace(together, start=begin, doubts=doubts), fitted, **settings)
+
+
+def _start(posterior: Posterior, model: AnnotationModel, together: Annotations, more: Annotations) -> Tensor:
+    """Return the probabilities from which engines start, ``(N, K)``: the earlier ones, and votes of new items.
+
+    After EM the items with new annotations are updated by themselves first.
+    """
+    place = {name: n for n, name in enumerate(together.items.tolist())}
+    start = together.majority()
+    at = torch.tensor([place[name] for name in posterior.items().tolist()])
+    unknown = together.truth[at] < 0
+    start[at[unknown]] = torch.from_numpy(posterior.probability_as_published()).to(start.dtype)[unknown]
+    touched = torch.from_numpy(
+        np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
+    )
+    same_model = model_name(model) == posterior.info["model"]
+    if "point" in posterior.tree.children and same_model and provides(model, "conjugate_counts"):
+        start[touched] = _first_sweeps(posterior, model, together.batch(touched), start[touched])
+    return start
+
+
+def _settings(
+    info: Mapping[str, Any], model: AnnotationModel, seed: int | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a fit: those that a caller gives, else those of the earlier result, described by ``info``.
+
+    Raises:
+        OptionError: where neither names an engine.
+    """
+    settings: dict[str, Any] = {}
+    method, given = taken_apart(options.get("method"), {k: v for k, v in options.items() if k != "method"})
+    if method is not None:
+        given["method"] = method
+    elif info["method"] not in OPTIONS:
+        raise OptionError("the result was made of samples that the caller brought; name the engine with method=...")
+    if model_name(model) == info["model"] and given.get("method", info["method"]) == info["method"]:
+        settings = {name: value for name, value in info["options"].items() if name != "validation"}
+    if not {"independent", "rho"} & given.keys():
+        effect = DesignEffect.of_json(info["rho"])
+        settings |= {"independent": effect is None, "rho": None if effect is None else effect.given_as}
+    usual = {"copies": info.get("copies"), "method": info["method"], "seed": info["seed"] if seed is None else seed}
+    return settings | usual | given
 
 
 def _reads_any(model: AnnotationModel, before: Annotations, widths: Mapping[str, int]) -> bool:

@@ -52,28 +52,8 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
     ``observed_data`` with the ``label`` of each verdict as a code, -1 if none was given;
     ``constant_data`` with everything else that is known of verdicts, items and judges; and ``human_labels``.
     """
-    v, blocks = draws.verdicts, draws.calibration.blocks
+    v = draws.verdicts
     names = {axis: (axis, _storable(getattr(v, field))) for field, axis in NAMES.items()}
-    posterior = xr.Dataset(
-        {
-            "rate": ((*DRAW, "rated"), rates(draws, "items")[None]),
-            "true_label": ((*DRAW, "item"), draws.truth[None]),
-            "theta": ((*DRAW, "coefficient"), draws.calibration.theta[None]),
-            "scale": ((*DRAW, "block"), draws.calibration.scale[None]),
-            "pure": ((*DRAW, "pure_system"), draws.calibration.pure[None].astype(np.int8)),
-        },
-        coords={
-            "chain": [0],
-            "draw": np.arange(len(draws.truth)),
-            "item": names["item"],
-            "rated": ("rated", _storable(draws.rated[0])),
-            "block": ("block", _storable(np.array([block.name for block in blocks], dtype=object))),
-            "coefficient": (
-                "coefficient",
-                _storable(np.array([f"{b.name}[{n}]" for b in blocks for n in range(b.size)], dtype=object)),
-            ),
-        },
-    )
     truth = xr.Dataset(
         {
             "probability": (("item", "class"), draws.probability),
@@ -85,28 +65,17 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
     )
     if draws.features.outcome is not None:
         truth["outcome"] = ("class", draws.features.outcome)
-    constant = {f"{name}_of_item": ("item", getattr(v, name)) for name in OF_ITEM}
-    constant |= {f"{name}_of_item": ("item", getattr(v, name)) for name in OPTIONAL if len(getattr(v, name))}
-    constant |= {name: ("verdict", getattr(v, name)) for name in OF_ROW if name not in ("label", "when")}
-    constant["when"] = ("verdict", v.when.astype("datetime64[us]").astype(np.int64))
-    constant["family_of_judge"] = ("judge", v.family)
     groups = {
-        "posterior": posterior,
+        "posterior": _posterior(draws),
         "truth": truth,
         "observed_data": xr.Dataset({"label": ("verdict", v.label)}),
         # Codes have the names of their columns, so that the names of what they stand for are no coordinates.
-        "constant_data": xr.Dataset(constant | {f"names_of_{field}": names[axis] for field, axis in NAMES.items()}),
+        "constant_data": xr.Dataset(
+            _constant_data(v) | {f"names_of_{field}": names[axis] for field, axis in NAMES.items()}
+        ),
     }
     if draws.human is not None:
-        h = draws.human
-        fields: dict[str, Any] = {
-            name: ("human_label", getattr(h, name)) for name in HUMAN if len(getattr(h, name)) == len(h)
-        }
-        fields |= {f"names_of_{field}": (axis, _storable(getattr(h, field))) for field, axis in HUMAN_NAMES.items()}
-        if len(draws.error_basis):
-            fields["error_basis"] = ("annotator", _storable(draws.error_basis))
-            posterior["person_error"] = ((*DRAW, "person"), draws.person_error[None])
-        groups["human_labels"] = xr.Dataset(fields, attrs={"notes": json.dumps(list(h.notes))})
+        groups["human_labels"] = _human_labels(draws.human, draws.error_basis)
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = {
         "crowdppl_format": io.FORMAT,
@@ -120,6 +89,55 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
         "notes": json.dumps(list(v.notes)),
     }
     return tree
+
+
+def _posterior(draws: TruthDraws) -> xr.Dataset:
+    """Return the group of the draws."""
+    blocks = draws.calibration.blocks
+    posterior = xr.Dataset(
+        {
+            "rate": ((*DRAW, "rated"), rates(draws, "items")[None]),
+            "true_label": ((*DRAW, "item"), draws.truth[None]),
+            "theta": ((*DRAW, "coefficient"), draws.calibration.theta[None]),
+            "scale": ((*DRAW, "block"), draws.calibration.scale[None]),
+            "pure": ((*DRAW, "pure_system"), draws.calibration.pure[None].astype(np.int8)),
+        },
+        coords={
+            "chain": [0],
+            "draw": np.arange(len(draws.truth)),
+            "item": ("item", _storable(draws.verdicts.items)),
+            "rated": ("rated", _storable(draws.rated[0])),
+            "block": ("block", _storable(np.array([block.name for block in blocks], dtype=object))),
+            "coefficient": (
+                "coefficient",
+                _storable(np.array([f"{b.name}[{n}]" for b in blocks for n in range(b.size)], dtype=object)),
+            ),
+        },
+    )
+    if draws.human is not None and len(draws.error_basis):
+        posterior["person_error"] = ((*DRAW, "person"), draws.person_error[None])
+    return posterior
+
+
+def _constant_data(v: Verdicts) -> dict[str, Any]:
+    """Return what is known of verdicts, items and judges besides the labels."""
+    constant: dict[str, Any] = {f"{name}_of_item": ("item", getattr(v, name)) for name in OF_ITEM}
+    constant |= {f"{name}_of_item": ("item", getattr(v, name)) for name in OPTIONAL if len(getattr(v, name))}
+    constant |= {name: ("verdict", getattr(v, name)) for name in OF_ROW if name not in ("label", "when")}
+    constant["when"] = ("verdict", v.when.astype("datetime64[us]").astype(np.int64))
+    constant["family_of_judge"] = ("judge", v.family)
+    return constant
+
+
+def _human_labels(human: HumanLabels, error_basis: Array) -> xr.Dataset:
+    """Return the group of the human labels; ``error_basis`` says of each person what their error rests on, if of any."""
+    fields: dict[str, Any] = {
+        name: ("human_label", getattr(human, name)) for name in HUMAN if len(getattr(human, name)) == len(human)
+    }
+    fields |= {f"names_of_{field}": (axis, _storable(getattr(human, field))) for field, axis in HUMAN_NAMES.items()}
+    if len(error_basis):
+        fields["error_basis"] = ("annotator", _storable(error_basis))
+    return xr.Dataset(fields, attrs={"notes": json.dumps(list(human.notes))})
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from crowdppl.judges import drift, length_bias
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
 from crowdppl.judges.system_table import FEWEST as FEWEST_CLUSTERS
+from crowdppl.judges.verdicts import Verdicts
 
 # Fewer human labels than these are called few.
 FEW = 30
@@ -117,6 +118,14 @@ def statements(draws: TruthDraws, changes: pd.DataFrame) -> list[str]:
         draws: the result.
         changes: of :func:`crowdppl.judges.drift.drift`.
     """
+    out = _of_labels(draws)
+    out += drift.sentences(draws, changes)
+    out += length_bias.sentences(draws)
+    return out + _of_judges(draws.verdicts, paired=draws.paired)
+
+
+def _of_labels(draws: TruthDraws) -> list[str]:
+    """Return sentences on human labels: how many there are, how well people agree, and which items and systems they leave out."""
     v = draws.verdicts
     labelled = int(draws.labelled.sum())
     out = []
@@ -163,8 +172,12 @@ def statements(draws: TruthDraws, changes: pd.DataFrame) -> list[str]:
             )
     if labelled:
         out += _treated_unlike(draws)
-    out += drift.sentences(draws, changes)
-    out += length_bias.sentences(draws)
+    return out
+
+
+def _of_judges(v: Verdicts, *, paired: bool) -> list[str]:
+    """Return sentences on judges who say little, and on clusters that are too few."""
+    out = []
     given = np.bincount(
         v.judge[v.label >= 0] * len(v.labels) + v.label[v.label >= 0], minlength=len(v.judges) * len(v.labels)
     )
@@ -172,7 +185,7 @@ def statements(draws: TruthDraws, changes: pd.DataFrame) -> list[str]:
     constant = v.judges[((given > 0).sum(1) == 1) & (given.sum(1) > 1)]
     if len(constant):
         out.append(f"{listed(constant)} always gave the same verdict, which says nothing on single items.")
-    if len(v.systems) > 1 and not draws.paired:
+    if len(v.systems) > 1 and not paired:
         one = []
         for j, name in enumerate(v.judges):
             own = np.unique(v.system[v.item[(v.judge == j) & (v.label >= 0)]])

@@ -14,51 +14,14 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.arguments import Identifier, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.frames import to_pandas
-from crowdppl.data.table.encoding import check_names
-from crowdppl.data.table.identifiers import Coded, encode, kind_of, positions, rows_text
+from crowdppl.data.table.identifiers import Coded, encode, kind_of, positions
 from crowdppl.errors import DataError, listed, suggestion
-from crowdppl.judges import criteria, pairwise, values
-from crowdppl.judges.families import families_of
-from crowdppl.judges.labelled import labelled, with_scores
-from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS, lengths
+from crowdppl.judges import criteria, values
 from crowdppl.judges.states import State as State
-from crowdppl.judges.states import state_words
-from crowdppl.judges.table import Table
-from crowdppl.judges.units import ANSWERS, units
+from crowdppl.judges.verdict_columns import fields_of, table_of
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
-
-
-# Arguments of Verdicts.from_frame that name a column, and the default names of these columns.
-ROLES = (
-    "item",
-    "judge",
-    "verdict",
-    "system",
-    "opponent",
-    "question",
-    "cluster",
-    "answer",
-    "run",
-    "swapped",
-    "score",
-    "family",
-    "version",
-    "cost",
-    "seconds",
-    "when",
-    "status",
-    "length",
-    "opponent_length",
-)
-_USUAL = {role: (role,) for role in ROLES} | {
-    "answer": ANSWERS,
-    "run": criteria.RUNS,
-    "length": LENGTHS,
-    "opponent_length": OPPONENT_LENGTHS,
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,71 +230,8 @@ class Verdicts:
             source,
             "read all with Verdicts.by_criterion and fit them with crowdppl.judges.fit_criteria",
         )
-        notes = criteria.perhaps(table.frame, table.columns, source)
-        judges = table.required("judge")
-        unit = units(table)
-        for role, named in (("judge", judges.names), ("item", unit.items)):
-            check_names(named, role, source, notes)
-        clusters = table.names("cluster")
-        # All answers to a question are of one cluster; items without a question are questions of their own.
-        asked = np.where(unit.question >= 0, unit.question, len(unit.questions) + np.arange(len(unit.items)))
-        names = np.array([*unit.questions.tolist(), *unit.items.tolist()], dtype=object)
-        of_item = table.one_per(clusters, "cluster", Coded(asked[unit.item], names), "question")[asked]
-        item = Coded(unit.item, unit.items)
-        long = lengths(table, item, unit.turned, stated=length is not None, notes=notes)
-        kept = ~_copies(table, notes)
-        scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
-        times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
-        classes = None if labels is None else list(arguments.a_list("labels", labels))
-        verdicts = labelled(table, judges.codes, state_words(unparseable, abstained, classes), classes, ordered, notes)
-        label = verdicts.label
-        if unit.turned.any():
-            rows = np.flatnonzero(unit.turned)
-            if np.isfinite(scores[rows]).any():
-                raise DataError(
-                    f"{table.where('opponent')}, {rows_text(rows)}: two systems in the other order than in a row before, with a "
-                    f"score; state each pair in one order, so that scores can be compared"
-                )
-            label = np.where(unit.turned, pairwise.turned(verdicts.labels)[label], label)
-            orders = np.where(unit.turned & (orders >= 0), 1 - orders, orders).astype(np.int8)
-            notes.append(
-                f"{source}: {len(rows):,} rows state two systems in the other order than a row before on the same item "
-                f"({rows_text(rows)}); verdict and order are read for the order of the first row"
-            )
-        state = with_scores(judges.codes, verdicts, scores)
-        if not (state == State.GIVEN).any():
-            raise DataError(f"{source}: no judge gave a verdict or a score; at least one is needed")
-        family_codes, family_names = families_of(table, judges, families, notes)
         return cls(
-            items=unit.items,
-            judges=judges.names,
-            labels=verdicts.labels,
-            systems=unit.systems,
-            questions=unit.questions,
-            families=family_names,
-            versions=versions.names,
-            item=unit.item[kept],
-            judge=judges.codes[kept],
-            label=label[kept],
-            state=state[kept],
-            system=unit.system,
-            opponent=unit.opponent,
-            question=unit.question,
-            family=family_codes,
-            swapped=orders[kept],
-            score=scores[kept],
-            cost=costs[kept],
-            seconds=durations[kept],
-            when=times[kept],
-            version=versions.codes[kept],
-            pairs=unit.pairs,
-            ordered=verdicts.ordered,
-            asked="" if table.columns["verdict"] is None else str(table.columns["verdict"]),
-            notes=(*notes, *unit.notes),
-            clusters=clusters.names,
-            cluster=of_item if len(clusters.names) else of_item[:0],
-            length=long.first,
-            opponent_length=long.second,
+            **fields_of(table, (unparseable, abstained), labels, ordered, families, length_stated=length is not None)
         )
 
     @classmethod
@@ -507,38 +407,3 @@ class Verdicts:
         frame = pd.DataFrame(table | ({"run": call + 1} if call.any() else {}))
         empty = [name for name in frame if frame[name].isna().all() or (name == "question" and self.pairs)]
         return frame.drop(columns=empty)
-
-
-def table_of(frame: Any, stated: Mapping[str, Any], source: str) -> Table:
-    """Return a table of verdicts with its columns by role.
-
-    Args:
-        frame: a table of any library, see :meth:`Verdicts.from_frame`.
-        stated: names of columns by role; what is no role is not used.
-        source: name of the table in messages.
-    """
-    given = {role: stated.get(role) for role in ROLES}
-    return Table.of(to_pandas(frame, source), given, _USUAL, ("item", "judge"), source)
-
-
-def _copies(table: Table, notes: list[str]) -> npt.NDArray[np.bool_]:
-    """Return which rows are copies of earlier ones, ``(n,)``, and note their number.
-
-    A judge who was called several times on an answer often gives equal verdicts, in rows that are equal if nothing numbers the
-    calls. Without them the judge would seem to contradict itself always. Rows that differ in the verdict alone show such calls.
-    """
-    equal = values.repeated_rows(table.frame)
-    if not equal.any():
-        return equal
-    given = [table.columns[role] for role in ("verdict", "score") if table.columns[role] is not None]
-    rows = np.flatnonzero(equal)
-    which = f"{len(rows):,} of {len(equal):,} rows that equal another in all columns ({rows_text(rows)})"
-    if (values.repeated_rows(table.frame.drop(columns=given)) & ~equal).any():
-        notes.append(
-            f"{table.source}: {which} are kept as repeated calls of a judge, since other rows differ in the verdict alone"
-        )
-        return np.zeros(len(equal), dtype=bool)
-    notes.append(
-        f"{table.source}: dropped {which}; if they are repeated calls of a judge, number these in a column 'run'"
-    )
-    return equal

@@ -7,7 +7,7 @@ engines faster and never change a result: each is tested equal to the three meth
 
 Sizes: ``N`` items, ``J`` workers, ``A`` annotations, ``K`` classes, ``S`` states of the truth (``K``, unless the model splits
 classes or has truths that are not classes). Leading axes ``...`` stand for several chains, restarts or draws of the parameters at
-once. The shapes below are checked at run time by :func:`crowdppl.model.contract.check_contract`.
+once. The shapes below are checked at run time by :func:`crowdppl.model.author_checks.check_contract`.
 """
 
 from __future__ import annotations

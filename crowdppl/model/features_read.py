@@ -17,6 +17,8 @@ from crowdppl.model.program import FAULTS, unknowns
 
 # Items whose features are exchanged to see whether a model reads them.
 SWAPPED = 100
+# What is known of items, workers and annotations, which a model may read.
+READABLE = ("features", "worker_features", "covariates", "criterion")
 # Fields of what is known of annotations, where they are not there.
 OTHERS = {"covariates": NO_COVARIATES, "criterion": NO_CRITERIA}
 
@@ -33,7 +35,7 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
     few = data.batch(torch.arange(min(data.N, 1), device=data.device))
     out: dict[str, bool] = {}
     with isolated(0, device=data.device, dtype=data.dtype), torch.no_grad():
-        for name in ("features", "worker_features", "covariates", "criterion"):
+        for name in READABLE:
             if getattr(data, name) is None:
                 continue
             if name == "features" and model.expand(few).class_scores is not None:  # learned from more items

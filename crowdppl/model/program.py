@@ -23,6 +23,8 @@ if MIXTURE is not None:
     biject_to.register(MIXTURE, lambda support: biject_to(support.base_constraint))
 
 
+# Share of random probabilities in a start that differs from another.
+DISPERSION = 0.3
 # What a faulty model may raise when it is run.
 FAULTS = (RuntimeError, ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError)
 
@@ -50,11 +52,11 @@ def prior_draws(model: BoundModel, data: Annotations, count: int) -> Parameters:
     return together([unknowns(model, data) for _ in range(count)])
 
 
-def dispersed(start: Tensor, data: Annotations, weight: float = 0.3) -> Tensor:
+def dispersed(start: Tensor, data: Annotations) -> Tensor:
     """Mix responsibilities ``(..., N, S)`` with uniform draws from the simplex, for starts that differ; known truths stay."""
     noise = dist.Dirichlet(torch.ones_like(start)).sample()
     known = (data.truth >= 0).unsqueeze(-1)
-    return torch.where(known, start, (1 - weight) * start + weight * noise)
+    return torch.where(known, start, (1 - DISPERSION) * start + DISPERSION * noise)
 
 
 def densities(model: BoundModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:

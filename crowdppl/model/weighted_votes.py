@@ -118,9 +118,8 @@ def _kernel() -> Any:
 def _learned(data: Annotations, r: Tensor) -> Iterator[Tensor]:
     """Yield the workers' weights after each EM step from responsibilities ``(N, K)``."""
     real = data.device.type == "cpu" and data.dtype == torch.float64
-    in_full = data.weight is None and data.multiplicity is None and data.parent_item is None
     few = data.A < COMPILED or np.iinfo(np.int16).max < data.K
-    if real and in_full and not few and _kernel() is not None:
+    if real and data.in_full and not few and _kernel() is not None:
         return _compiled_steps(data, r)
     return _steps(data, r)
 

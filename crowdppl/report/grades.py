@@ -9,7 +9,7 @@ import pandas as pd
 
 from crowdppl.criticism import NOTABLE, mean_squares
 from crowdppl.errors import DataError, ModelError, silent
-from crowdppl.inference.predict import data_of
+from crowdppl.inference.stored import data_of
 from crowdppl.metrics import graded_agreement
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers.grading import has_criteria

@@ -9,7 +9,7 @@ import torch
 from catalog import quiet_fit
 
 from crowdppl import DataError, ModelError, criticism
-from crowdppl.inference.predict import data_of
+from crowdppl.inference.stored import data_of
 from crowdppl.model import place_shapes
 from crowdppl.model.sampling import simulate
 from crowdppl.models import GradedFacets

@@ -10,7 +10,7 @@ from crowdppl import Annotations, report
 from crowdppl.data.alerts import SAME_ANSWERS
 from crowdppl.data.copies import Copies, copied_answers, one_of_each
 from crowdppl.errors import silent
-from crowdppl.inference.predict import data_of
+from crowdppl.inference.stored import data_of
 
 
 def crowd(seed, *, items=300, honest=4, copies=3, share=1.0, classes=3, experts=0, easy=False):

@@ -13,11 +13,12 @@ from pyro.distributions import Categorical, Dirichlet, Normal
 
 import crowdppl
 from crowdppl import Annotations, criticism
-from crowdppl.data.covariates import columns_of, design, formula_of
+from crowdppl.data.covariate_design import columns_of, design, formula_of
 from crowdppl.data.joining import joined
 from crowdppl.errors import DataError, OptionError, silent
 from crowdppl.inference.checkpoint import digest
-from crowdppl.inference.predict import data_of, predict_correct
+from crowdppl.inference.predict import predict_correct
+from crowdppl.inference.stored import data_of
 from crowdppl.model.features_read import reads_features
 from crowdppl.models import DawidSkene
 

@@ -16,15 +16,14 @@ from crowdppl import Annotations, CrowdpplWarning
 from crowdppl.data.alerts import HARDLY_AGREE
 from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.diagnostics import (
-    _permutation_moments,
-    connected_groups,
+    _group_sizes,
     far_from_votes,
     hardly_agree,
     review,
     unused_classes,
-    worker_information,
 )
 from crowdppl.data.table.identifier_checks import variants
+from crowdppl.data.worker_information import _permutation_moments, worker_information
 from crowdppl.metrics import agreement
 
 
@@ -46,7 +45,7 @@ def test_groups_that_share_no_item():
         columns=["task", "worker", "label"],
     )
     data = Annotations.from_frame(frame, workers=[1, 2, 3, 4, 5, 6, 7])
-    assert connected_groups(data) == [3, 2, 1]
+    assert _group_sizes(data.item.numpy(), data.worker.numpy(), data.N, data.J) == [3, 2, 1]
     notes = review(data)
     assert "3 groups that share no item (3, 2, 1 workers)" in notes[0]
     assert notes[0].endswith("(outside of the largest: 1, 2; 6)")
@@ -55,7 +54,7 @@ def test_groups_that_share_no_item():
     together = Annotations.from_frame(
         pd.concat([frame, pd.DataFrame([("a", 3, 0), ("c", 1, 0)], columns=frame.columns)])
     )
-    assert connected_groups(together) == [6]
+    assert _group_sizes(together.item.numpy(), together.worker.numpy(), together.N, together.J) == [6]
     alone = Annotations.from_frame(frame.assign(worker=1))
     assert any("only one worker" in sentence for sentence in review(alone))
 

@@ -323,8 +323,8 @@ def test_a_checkpoint_continues_to_the_same_bits(tmp_path):
     with crowdppl.errors.silent():
         once = crowdppl.fit(data, **options)
         with pytest.raises(Stop):
-            crowdppl.fit(data, **options, checkpoint=tmp_path / "c", every=0, progress=stop)
-        again = crowdppl.fit(data, **options, checkpoint=tmp_path / "c", every=0)
+            crowdppl.fit(data, **options, checkpoint=(tmp_path / "c", 0), progress=stop)
+        again = crowdppl.fit(data, **options, checkpoint=(tmp_path / "c", 0))
     np.testing.assert_array_equal(again.tree["posterior"]["emission"], once.tree["posterior"]["emission"])
 
 

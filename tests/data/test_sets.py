@@ -350,8 +350,8 @@ def test_a_checkpoint_continues_to_the_same_bits(tmp_path):
     with silent():
         once = crowdppl.fit(read(rows), **options)
         with pytest.raises(Stop):
-            crowdppl.fit(read(rows), **options, checkpoint=tmp_path / "c", every=0, progress=stop)
-        again = crowdppl.fit(read(rows), **options, checkpoint=tmp_path / "c", every=0)
+            crowdppl.fit(read(rows), **options, checkpoint=(tmp_path / "c", 0), progress=stop)
+        again = crowdppl.fit(read(rows), **options, checkpoint=(tmp_path / "c", 0))
     np.testing.assert_array_equal(again.tree["posterior"]["choice"], once.tree["posterior"]["choice"])
 
 

@@ -1,12 +1,14 @@
 """One place chooses the computation: nobody else asks which one runs, and results say what was chosen."""
 
 import ast
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from catalog import quiet_fit, simulated
 
+from crowdppl import Annotations
 from crowdppl.inference.backends import choose, passes
 
 PACKAGE = Path(__file__).resolve().parents[2] / "crowdppl"
@@ -78,3 +80,35 @@ def test_what_passes_cannot_take_is_left_to_torch(monkeypatch):
     monkeypatch.setattr(passes, "ANNOTATIONS", 0)
     data = simulated(items=30, seed=2, per_item=4)[0].with_weights(np.full(30, 0.5))
     assert quiet_fit(data, "dawid-skene", method="em", max_iter=5).info["backend"] == "torch"
+
+
+def test_data_enter_few_modules():
+    """A fit of a plain table by the default model hands its data to what computes, not to what has nothing to do."""
+    drawn = simulated(items=30, seed=2, per_item=4)[0]
+    data = Annotations.from_arrays(*(part.numpy() for part in (drawn.item, drawn.worker, drawn.label)))
+    entered = set()
+
+    def watch(frame, event, _):
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(str(PACKAGE)) and path not in entered:
+            code = frame.f_code
+            given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            if any(isinstance(frame.f_locals.get(name), Annotations) for name in given):
+                entered.add(path)
+
+    sys.setprofile(watch)
+    try:
+        quiet_fit(data)
+    finally:
+        sys.setprofile(None)
+    modules = {str(Path(path).relative_to(PACKAGE).with_suffix("")) for path in entered}
+    idle = {
+        "data/sets",
+        "data/layouts",
+        "inference/spans",
+        "inference/sets",
+        "model/features_read",
+        "model/class_scores",
+    }
+    assert not modules & idle
+    assert len(modules) <= 35, sorted(modules)

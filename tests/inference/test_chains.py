@@ -163,8 +163,8 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, options, 
     options = options | {"method": "gibbs", "seed": 7, "chains": 2}
     whole = quiet_fit(data, model, **options)
     with stopping(after), pytest.raises(Stop):
-        quiet_fit(data, model, checkpoint=tmp_path, every=0.0, **options)
-    resumed = quiet_fit(data, model, checkpoint=tmp_path, every=1000.0, **options)
+        quiet_fit(data, model, checkpoint=(tmp_path, 0.0), **options)
+    resumed = quiet_fit(data, model, checkpoint=(tmp_path, 1000.0), **options)
     for group in ("posterior", "truth", "log_likelihood"):
         for key, value in whole.tree[group].data_vars.items():
             np.testing.assert_array_equal(resumed.tree[group][key].values, value.values, err_msg=f"{group}/{key}")

@@ -43,7 +43,7 @@ def interrupt(data, folder, engine, after):
     """Fit with a checkpoint at every chance, and stop at the given one."""
     options = {"method": engine.split()[0], "seed": 7, **ENGINES[engine]}
     with stopping(after), pytest.raises(Stop):
-        quiet_fit(data, "dawid-skene", checkpoint=folder, every=0.0, **options)
+        quiet_fit(data, "dawid-skene", checkpoint=(folder, 0.0), **options)
 
 
 @pytest.fixture(scope="module", params=list(ENGINES))
@@ -64,9 +64,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, data, undisturbed, aft
     method = engine.split()[0]
     interrupt(data, tmp_path, engine, after)
     assert (tmp_path / NAME).is_file()
-    resumed = quiet_fit(
-        data, "dawid-skene", method=method, seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES[engine]
-    )
+    resumed = quiet_fit(data, "dawid-skene", method=method, seed=7, checkpoint=(tmp_path, 1000.0), **ENGINES[engine])
     assert not (tmp_path / NAME).exists()  # the fit has ended
     for name in ("posterior", "truth", "log_likelihood", "sample_stats"):
         for key, value in whole.tree[name].data_vars.items():
@@ -95,9 +93,9 @@ def test_em_of_networks_goes_on_to_the_same_bits(tmp_path, model, after):
     ]
     whole = quiet_fit(data, **options)
     with stopping(after), pytest.raises(Stop):
-        quiet_fit(data, checkpoint=tmp_path, every=0.0, **options)
+        quiet_fit(data, checkpoint=(tmp_path, 0.0), **options)
     assert (tmp_path / NAME).is_file()
-    resumed = quiet_fit(data, checkpoint=tmp_path, every=1000.0, **options)
+    resumed = quiet_fit(data, checkpoint=(tmp_path, 1000.0), **options)
     assert resumed.info["facts"] == whole.info["facts"]
     for name in whole.tree.children:
         for key, value in whole.tree[name].data_vars.items():
@@ -106,7 +104,7 @@ def test_em_of_networks_goes_on_to_the_same_bits(tmp_path, model, after):
 
 def test_writing_changes_nothing(tmp_path, data):
     plain = quiet_fit(data, "dawid-skene", method="gibbs", seed=3, **ENGINES["gibbs"])
-    kept = quiet_fit(data, "dawid-skene", method="gibbs", seed=3, checkpoint=tmp_path, every=0.0, **ENGINES["gibbs"])
+    kept = quiet_fit(data, "dawid-skene", method="gibbs", seed=3, checkpoint=(tmp_path, 0.0), **ENGINES["gibbs"])
     np.testing.assert_array_equal(plain.tree["posterior"]["confusion"], kept.tree["posterior"]["confusion"])
     assert list(tmp_path.iterdir()) == []
 
@@ -129,7 +127,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, data):
     with pytest.raises(FileError, match="not a checkpoint that can be read"):
         quiet_fit(data, "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, **settings)
     with pytest.raises(OptionError, match="at least 0"):
-        quiet_fit(data, "dawid-skene", method="gibbs", checkpoint=tmp_path / "x", every=-1.0)
+        quiet_fit(data, "dawid-skene", method="gibbs", checkpoint=(tmp_path / "x", -1.0))
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot write"):
         quiet_fit(data, "dawid-skene", method="gibbs", checkpoint=tmp_path / "file" / "below")
@@ -164,7 +162,7 @@ options = {"gibbs": dict(chains=2, warmup=300, num_samples=500), "em": dict(rest
            "svi": dict(max_iter=700, num_samples=20, tol=0.0), "nuts": dict(chains=4, warmup=15, num_samples=15)}[method]
 fit = crowdppl.fit
 print("ready", flush=True)
-posterior = fit(frame, "dawid-skene", method=method, seed=1, checkpoint=folder, every=0.05, independent=True, **options)
+posterior = fit(frame, "dawid-skene", method=method, seed=1, checkpoint=(folder, 0.05), independent=True, **options)
 posterior.save(out, keep="full")
 """
 
@@ -273,16 +271,14 @@ def test_a_full_disk_costs_no_fit(monkeypatch, tmp_path, data):
     monkeypatch.setattr(safetensors.torch, "save_file", full)
     with pytest.warns(CrowdpplWarning, match="no checkpoint could be written in .*No space left"):
         result = crowdppl.fit(
-            data, "dawid-skene", method="gibbs", seed=7, independent=True, checkpoint=tmp_path / "new", every=0.0
+            data, "dawid-skene", method="gibbs", seed=7, independent=True, checkpoint=(tmp_path / "new", 0.0)
         )
     assert any("No space left" in note for note in result.notes)
     assert list((tmp_path / "new").iterdir()) == []
-    resumed = quiet_fit(
-        data, "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES["gibbs"]
-    )
+    resumed = quiet_fit(data, "dawid-skene", method="gibbs", seed=7, checkpoint=(tmp_path, 1000.0), **ENGINES["gibbs"])
     np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
     (tmp_path / NAME).write_bytes(before)
-    keep = Checkpoint(tmp_path / "other", every=0.0)
+    keep = Checkpoint((tmp_path / "other", 0.0))
     keep.stopping = True
     with pytest.raises(KeyboardInterrupt, match=r"could not be written .*No space left"), silent():
         keep.step(lambda: None)
@@ -306,12 +302,12 @@ def own_stream():
 def test_a_checkpoint_knows_the_weights_of_networks(tmp_path, data, own_stream):
     options = {"method": "em", "seed": 3, "num_samples": 3, "max_iter": 6, "restarts": 0}
     with stopping(2), pytest.raises(Stop):
-        quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=0.0, **options)
+        quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=(tmp_path, 0.0), **options)
     for other in (Raykar(network=small_network(2.0)), Raykar(network=small_network(1.0)[:1] + small_network(1.0)[1:2])):
         with pytest.raises(FileError, match="network weights"):
-            quiet_fit(data, other, checkpoint=tmp_path, every=0.0, **options)
+            quiet_fit(data, other, checkpoint=(tmp_path, 0.0), **options)
     whole = quiet_fit(data, Raykar(network=small_network(1.0)), **options)
-    result = quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=1e3, **options)
+    result = quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=(tmp_path, 1e3), **options)
     np.testing.assert_array_equal(result.probability(), whole.probability())
 
 
@@ -329,7 +325,7 @@ from catalog import simulated, stopping
 folder, after, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 padding = [object() for _ in range(after * 1000)]  # addresses differ
 model = Raykar(network=lambda d, k: torch.nn.Sequential(torch.nn.Linear(d, width), torch.nn.Tanh(), torch.nn.Linear(width, k)))
-options = dict(method="em", seed=1, max_iter=6, num_samples=2, checkpoint=folder, every=0.0)
+options = dict(method="em", seed=1, max_iter=6, num_samples=2, checkpoint=(folder, 0.0))
 with stopping(after):
     crowdppl.fit(simulated(items=30, seed=2)[0], model, **options)
 print("ended")
@@ -368,14 +364,14 @@ def test_a_checkpoint_knows_models_of_ones_own(monkeypatch, tmp_path, data):
     """By their attributes and by the code of their methods."""
     options = {"method": "svi", "seed": 3, "max_iter": 20, "num_samples": 3}
     with stopping(5), pytest.raises(Stop):
-        quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=0.0, **options)
+        quiet_fit(data, Scaled(1.0), checkpoint=(tmp_path, 0.0), **options)
     with pytest.raises(FileError, match="belongs to another fit"):
         quiet_fit(data, Scaled(2.0), checkpoint=tmp_path, **options)
     with monkeypatch.context() as changed:
         changed.setattr(Scaled, "confusion", lambda self, parameters, data: OwnCoin.confusion(self, parameters, data))
         with pytest.raises(FileError, match="belongs to another fit"):
             quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, **options)
-    quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=1e3, **options)
+    quiet_fit(data, Scaled(1.0), checkpoint=(tmp_path, 1e3), **options)
 
 
 def test_what_is_described_is_the_same_in_every_process():
@@ -407,13 +403,12 @@ def test_control_c_stops_nuts_within_a_draw(tmp_path, data, share):
         assert not stopped or step == stopped[0], "it went on after Ctrl-C"
 
     with pytest.raises(KeyboardInterrupt, match="the same call with the same checkpoint folder continues"):
-        quiet_fit(data, "dawid-skene", checkpoint=tmp_path, every=1000.0, progress=progress, **options)
+        quiet_fit(data, "dawid-skene", checkpoint=(tmp_path, 1000.0), progress=progress, **options)
     began = []
     resumed = quiet_fit(
         data,
         "dawid-skene",
-        checkpoint=tmp_path,
-        every=1000.0,
+        checkpoint=(tmp_path, 1000.0),
         progress=lambda step, steps, what: began.append(step),
         **options,
     )
@@ -425,11 +420,11 @@ def test_a_checkpoint_stays_until_the_result_is_there(tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    options = {"method": "gibbs", "chains": 2, "warmup": 5, "num_samples": 20, "seed": 1, "every": 0}
+    options = {"method": "gibbs", "chains": 2, "warmup": 5, "num_samples": 20, "seed": 1}
     with monkeypatch.context() as patched:
         patched.setattr("crowdppl.inference.run.convergence", stop)
         with pytest.raises(KeyboardInterrupt):
-            quiet_fit(FOUR_ITEMS, "dawid-skene", checkpoint=tmp_path / "state", **options)
+            quiet_fit(FOUR_ITEMS, "dawid-skene", checkpoint=(tmp_path / "state", 0), **options)
     assert any(path.is_file() for path in (tmp_path / "state").rglob("*"))
-    again = quiet_fit(FOUR_ITEMS, "dawid-skene", checkpoint=tmp_path / "state", **options)
+    again = quiet_fit(FOUR_ITEMS, "dawid-skene", checkpoint=(tmp_path / "state", 0), **options)
     np.testing.assert_array_equal(again.probability(), quiet_fit(FOUR_ITEMS, "dawid-skene", **options).probability())

@@ -171,8 +171,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, tog
     options = {"method": "gibbs", "seed": 7, "chains": 2, "warmup": 60}
     whole = quiet_fit(easy, "dawid-skene", **options)
     with stopping(after), pytest.raises(Stop):
-        quiet_fit(easy, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
-    resumed = quiet_fit(easy, "dawid-skene", checkpoint=tmp_path, every=1000.0, **options)
+        quiet_fit(easy, "dawid-skene", checkpoint=(tmp_path, 0.0), **options)
+    resumed = quiet_fit(easy, "dawid-skene", checkpoint=(tmp_path, 1000.0), **options)
     assert resumed.info["facts"] == whole.info["facts"]
     for name in ("posterior", "truth"):
         for key, value in whole.tree[name].data_vars.items():
@@ -182,12 +182,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, tog
 def test_time_before_a_stop_counts(monkeypatch, tmp_path, easy):
     """A run that was stopped after its time goes on for one turn only."""
     monkeypatch.setattr(chains, "CALL", 1)
-    options = {"method": "gibbs", "seed": 7, "warmup": 10, "max_seconds": 100.0, "checkpoint": tmp_path}
+    options = {"method": "gibbs", "seed": 7, "warmup": 10, "max_seconds": 100.0}
     with monkeypatch.context() as patched:
         patched.setattr(engine._Run, "clock", lambda self: 1000.0)
         with stopping(40), pytest.raises(Stop):
-            quiet_fit(easy, "dawid-skene", every=0.0, **options)
-    posterior = quiet_fit(easy, "dawid-skene", every=1000.0, **options)
+            quiet_fit(easy, "dawid-skene", checkpoint=(tmp_path, 0.0), **options)
+    posterior = quiet_fit(easy, "dawid-skene", checkpoint=(tmp_path, 1000.0), **options)
     assert posterior.info["facts"]["num_samples"] == engine.TURN
 
 

@@ -144,8 +144,8 @@ def test_a_stopped_fit_goes_on_on_a_gpu(tmp_path, data, method):
     options = {"method": method, "device": DEVICE, "seed": 7, **ENGINES[method]}
     whole = quiet_fit(data, "dawid-skene", **options)
     with stopping(1 if method == "nuts" else 3), pytest.raises(Stop):
-        quiet_fit(data, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
-    resumed = quiet_fit(data, "dawid-skene", checkpoint=tmp_path, every=1000.0, **options)
+        quiet_fit(data, "dawid-skene", checkpoint=(tmp_path, 0.0), **options)
+    resumed = quiet_fit(data, "dawid-skene", checkpoint=(tmp_path, 1000.0), **options)
     np.testing.assert_allclose(resumed.probability_as_published(), whole.probability_as_published(), atol=1e-6)
 
 

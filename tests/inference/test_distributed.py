@@ -54,7 +54,7 @@ SCRIPT = """
     with distributed.joined() as rank0:
         if rank0:
             data = Annotations.from_csv(table)
-            keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 7 else {}
+            keep = {"checkpoint": (out + ".keep", 0.0)} if len(sys.argv) > 7 else {}
             result = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
                         **keep)
             np.save(out, result.probability_as_published())

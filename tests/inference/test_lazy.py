@@ -32,7 +32,7 @@ def test_the_same_bits_as_all_at_once(monkeypatch, model, independent):
     """Whatever is asked for first."""
     later = by_em(model, independent=independent)
     assert not is_whole(later)
-    monkeypatch.setattr(run, "can_wait", lambda *_: False)
+    monkeypatch.setattr(run, "_can_wait", lambda *_: False)
     at_once = by_em(model, independent=independent)
     assert is_whole(at_once)
     pd.testing.assert_frame_equal(later.truth(), at_once.truth())

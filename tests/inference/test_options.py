@@ -15,7 +15,7 @@ import crowdppl
 from crowdppl import EM, NUTS, SVI, Gibbs, OptionError
 from crowdppl.cli.main import app
 from crowdppl.errors import silent
-from crowdppl.inference import options
+from crowdppl.inference import option_help, options
 from crowdppl.inference.run import ENGINES
 from crowdppl.models import CATALOGUE
 
@@ -49,7 +49,7 @@ def test_defaults_pass_their_own_checks_and_are_told(method, name):
     if option.default is not None:
         assert option.check(name, option.default) == option.default
     assert options.filled(method, {})[name] == option.default
-    assert option.help in options.described(name)
+    assert option.help in option_help.described(name)
 
 
 def test_models_wish_only_for_what_engines_have():
@@ -92,7 +92,7 @@ def test_defaults_given_are_defaults_left_out(method):
 def test_the_command_has_every_option_that_can_be_typed():
     command = typer.main.get_command(app).commands["fit"]
     there = {parameter.name for parameter in command.params}
-    assert set(options.names()) - there == {"validation"}
+    assert set(option_help.names()) - there == {"validation"}
 
 
 ENGINE = {"em": EM, "svi": SVI, "gibbs": Gibbs, "nuts": NUTS}

@@ -10,8 +10,8 @@ from crowdppl import Annotations
 from crowdppl.errors import DataError, ModelError, silent
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import sum_by
+from crowdppl.model.author_checks import check_contract
 from crowdppl.model.bound import bind
-from crowdppl.model.contract import check_contract
 from crowdppl.model.program import prior_draws
 from crowdppl.models import AccuracyRegression
 

@@ -41,11 +41,11 @@ def aggregate_command(
     from crowdppl.cli import inputs
     from crowdppl.cli.display.shared import show_notes
     from crowdppl.cli.display.truth import show_labels
+    from crowdppl.export.tables import require_suffix
 
     if method not in METHODS:
         raise OptionError(f"--method {method!r}{suggestion(method, METHODS)}; use {', '.join(METHODS)}")
-    if out.suffix not in export.SUFFIXES:
-        raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    require_suffix(out)
     with silent() as notes:
         data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
         if method == "majority":

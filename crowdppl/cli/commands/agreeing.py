@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state
 from crowdppl.cli.options import Columns, KnownTruth, Level, OverwriteFile, Raw, Reading
-from crowdppl.errors import OptionError, silent
+from crowdppl.errors import silent
 
 
 @command
@@ -47,10 +47,11 @@ def agreement_command(
     from crowdppl.data.numeric import NumericAnnotations
     from crowdppl.data.sequences import Tags
     from crowdppl.data.table.identifier_checks import numbers
+    from crowdppl.export.tables import require_suffix
     from crowdppl.posterior.workers import default_level
 
-    if out is not None and out.suffix not in export.SUFFIXES:
-        raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    if out is not None:
+        require_suffix(out)
     spans = None
     with silent() as notes:
         data, _ = inputs.annotations_and_truth(file, how_read, columns, KnownTruth())

@@ -1,4 +1,4 @@
-"""Commands that compute results: ``fit``, ``stream``, ``update`` and ``demo``."""
+"""Commands that compute results: ``fit``, ``update`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ from crowdppl.cli.options import (
     SequenceColumn,
     Status,
     Threads,
-    TruthColumn,
     Verbose,
 )
 from crowdppl.errors import silent
-from crowdppl.inference.memory import ROWS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
     from crowdppl import report
     from crowdppl.data.annotations import Annotations
     from crowdppl.posterior.posterior import Posterior
-
-STREAM_FILES = ("truth.parquet", "workers.csv", "run.json")
 
 
 @command
@@ -118,7 +114,7 @@ def fit_command(
         method = choice.method or ("em" if not isinstance(model, AnnotationModel) else model.default_method or "gibbs")
         size = 8 * 2**20 if numeric else result_bytes(data, most_draws(method, engine), kept)
         results.free(output.out, overwrite=output.overwrite, size=size)
-        options = engine | correlation.options() | vars(checkpoints)
+        options = engine | correlation.options() | checkpoints.options()
         options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}
         posterior = fit(data, model, **options)
     if isinstance(posterior, NumericPosterior):
@@ -287,78 +283,6 @@ def _report(posterior: Posterior, output: Output, options: ReportOptions, finish
 
 
 @command
-def stream_command(
-    path: Annotated[
-        Path, typer.Argument(help="Annotations: a Parquet file, or a folder of them; rows of an item together.")
-    ],
-    output: Output,
-    columns: Columns,
-    model: Annotated[
-        str, typer.Option(help="Name from `crowdppl models`, whose labels depend on worker and truth only.")
-    ] = "dawid-skene",
-    method: Annotated[
-        str,
-        typer.Option(
-            help="em: point estimates; vb: with intervals, by variational Bayes; svi: by gradients, for other models."
-        ),
-    ] = "em",
-    truth: TruthColumn = None,
-    passes: Annotated[int, typer.Option(help="Passes over the data to learn from; one more writes the consensus.")] = 4,
-    rows: Annotated[int, typer.Option(help="Annotations held in memory at a time, about.")] = ROWS,
-    seed: Seed = 0,
-    threads: Threads = None,
-) -> None:
-    """Fit a model to more annotations than memory holds, batch by batch from disk: consensus and workers, no posterior."""
-    from crowdppl import export
-    from crowdppl.export import results
-    from crowdppl.export.folders import replaced
-    from crowdppl.inference.progress import progress_bar
-    from crowdppl.inference.scale import streaming
-
-    use_threads(threads)
-    results.free(output.out, overwrite=output.overwrite, files=STREAM_FILES)
-    start = time.perf_counter()
-    then = partial(set_state, f"the results are in {output.out}")
-    with (
-        replaced(output.out, STREAM_FILES, then) as staging,
-        progress_bar(err.is_terminal, "stream") as progress,
-    ):
-        result = streaming.stream(
-            path,
-            model,
-            method=method,  # type: ignore[arg-type]  # checked there
-            seed=seed,
-            level=output.level,
-            consensus=staging / "truth.parquet",
-            passes=passes,
-            rows=rows,
-            **vars(columns),
-            truth=truth,
-            progress=progress,
-        )
-        export.write(result.workers, staging / "workers.csv")
-        seconds = time.perf_counter() - start
-        run = {
-            "model": model,
-            "method": method,
-            "options": {"passes": passes, "rows": rows, "seed": seed, "truth": truth},
-            "input": path.name,
-            "interval_method": result.interval_method,
-            "items": result.items,
-            "annotations": result.annotations,
-            "classes": len(result.labels),
-            "objective": result.facts["objective"],
-            "seconds": seconds,
-        }
-        results.write_run(staging, run)
-    console.print(
-        f"{result.annotations:,} annotations of {result.items:,} items by {len(result.workers):,} workers in {seconds:.1f} s."
-    )
-    console.print(f"By {result.interval_method}.")
-    console.print(f"Wrote {', '.join(STREAM_FILES)} in [bold]{escape(str(output.out))}[/bold].")
-
-
-@command
 def update_command(
     result: Annotated[Path, typer.Argument(help="Folder written by `crowdppl fit`.")],
     file: Annotated[Path, typer.Argument(help="Further annotations, a file as `fit` takes it.")],
@@ -394,7 +318,7 @@ def update_command(
     from crowdppl.data.readers.records import Choices
     from crowdppl.data.readers.streams import source_name
     from crowdppl.export import results
-    from crowdppl.inference.predict import data_of, reads_covariates
+    from crowdppl.inference.stored import data_of, reads_covariates
     from crowdppl.inference.update import update
     from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.posterior import Posterior

@@ -100,6 +100,7 @@ def next_command(
     from crowdppl.cli.display.shared import show_alert
     from crowdppl.cli.display.truth import show_batch
     from crowdppl.export import results
+    from crowdppl.export.tables import require_suffix
 
     posterior, _ = results.opened(folder)
     if known and (by != "entropy" or pairs or sure is not None):
@@ -108,8 +109,7 @@ def next_command(
         raise OptionError("--seed belongs to --known: other items are not drawn at random")
     batch = acquisition.next_known(posterior, n, seed=seed) if known else _batch(posterior, n, by, pairs, sure)
     path = folder / "next.csv" if out is None else out
-    if path.suffix not in export.SUFFIXES:
-        raise OptionError(f"{path.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    require_suffix(path)
     export.write(batch, path, raw=raw)
     set_state(f"the batch is in {path}")
     show_alert(posterior)

@@ -44,9 +44,10 @@ def perspectives_command(
     from crowdppl.cli import inputs
     from crowdppl.cli.display.shared import show_notes
     from crowdppl.data.numeric import NumericAnnotations
+    from crowdppl.export.tables import require_suffix
 
-    if out is not None and out.suffix not in export.SUFFIXES:
-        raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    if out is not None:
+        require_suffix(out)
     with silent() as notes:
         data, _ = inputs.annotations_and_truth(file, how_read, columns, KnownTruth())
         if isinstance(data, NumericAnnotations):

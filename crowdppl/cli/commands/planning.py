@@ -71,10 +71,11 @@ def plan_command(
     from crowdppl import criticism, export
     from crowdppl.cli.display import plan as display_plan
     from crowdppl.cli.display.shared import show_alert
+    from crowdppl.export.tables import require_suffix
 
     use_threads(threads)
-    if out is not None and out.suffix not in export.SUFFIXES:
-        raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    if out is not None:
+        require_suffix(out)
     numbers = {"classes": classes, "kind": kind, "spread": spread, "accuracy": accuracy, "slope": slope}
     pilot: Posterior | Crowd
     if folder is None:

@@ -79,12 +79,12 @@ def show_first(
         console.print(f"... and {len(rows) - len(shown):,} more in {file}")
 
 
-def interval_bar(mean: float, low: float, high: float, width: int = BAR) -> str:
+def interval_bar(mean: float, low: float, high: float) -> str:
     """Draw an interval on the scale from 0 to 1, as text."""
     if pd.isna(low):
         low = high = mean
-    cell = [min(width - 1, int(x * width)) for x in (low, mean, high)]
-    line = ["·"] * width
+    cell = [min(BAR - 1, int(x * BAR)) for x in (low, mean, high)]
+    line = ["·"] * BAR
     line[cell[0] : cell[2] + 1] = ["─"] * (cell[2] - cell[0] + 1)
     line[cell[1]] = "●"
     return "".join(line)

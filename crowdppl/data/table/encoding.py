@@ -11,7 +11,8 @@ import pandas as pd
 import scipy.sparse
 import torch
 
-from crowdppl.data.covariates import Covariates, design, with_experience
+from crowdppl.data.covariate_design import design
+from crowdppl.data.covariates import Covariates, with_experience
 from crowdppl.data.table import criteria as of_criteria
 from crowdppl.data.table import label_forms, label_names
 from crowdppl.data.table.columns import ROLES

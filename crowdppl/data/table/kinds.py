@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from crowdppl.data.fields import AnnotationFields, Kind
-from crowdppl.data.numeric import looks_numeric
+from crowdppl.data.numeric_reading import looks_numeric
 from crowdppl.data.sequences import Tags
 from crowdppl.data.table import scale_words
 from crowdppl.data.table.identifier_checks import numbers

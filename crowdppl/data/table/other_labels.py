@@ -79,12 +79,7 @@ def declared_too(labels: Any, others: list[Any], column: pd.Series[Any]) -> Any:
 
     Declared classes that are no list are returned as they are: they are refused where they are read.
     """
-    if (
-        labels is None
-        or not others
-        or not isinstance(labels, Iterable)
-        or isinstance(labels, (str, bytes, Set, Mapping))
-    ):
+    if labels is None or not isinstance(labels, Iterable) or isinstance(labels, (str, bytes, Set, Mapping)):
         return labels
     listed_labels = list(labels)
     taken = {_key(name) for name in listed_labels}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.passes import ANNOTATIONS, REAL, in_full
+from crowdppl.inference.backends.passes import ANNOTATIONS, REAL
 from crowdppl.inference.engines.monitor import BlockMoments, Layout
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
@@ -231,4 +231,4 @@ def kernel_around(family: str) -> Any:
 def serves(data: Annotations) -> bool:
     """Tell whether compiled steps can take the data."""
     real = data.device.type == "cpu" and data.dtype in REAL
-    return real and in_full(data) and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31
+    return real and data.in_full and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31

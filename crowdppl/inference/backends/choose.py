@@ -31,7 +31,8 @@ from crowdppl.inference.backends.graded import GradedReadings, GradedSampler
 from crowdppl.inference.backends.gradients import MANY, GradientSampler, density, plain_density, points, tolerant
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
-from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler, PassSampler, Sampler, TorchSampler
+from crowdppl.inference.backends.runs import Sampler
+from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler, PassSampler, TorchSampler
 from crowdppl.inference.distributed.group import GROUP, ProcessGroup
 from crowdppl.inference.distributed.shares import DistributedSums
 from crowdppl.inference.draws import Draws

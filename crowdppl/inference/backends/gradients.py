@@ -22,7 +22,8 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.batching import Function, batched
 from crowdppl.inference.backends.hamiltonian import Tuning
-from crowdppl.inference.backends.samplers import Group, Run, TorchSampler
+from crowdppl.inference.backends.runs import Group, Run
+from crowdppl.inference.backends.samplers import TorchSampler
 from crowdppl.inference.engines.m_step import MStep, expected
 from crowdppl.inference.engines.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed
 from crowdppl.inference.engines.unconstrained import Space

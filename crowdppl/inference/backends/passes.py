@@ -54,14 +54,9 @@ def padding() -> int:
     return 0 if compiled() is None else int(compiled().AHEAD)
 
 
-def in_full(data: Annotations) -> bool:
-    """Tell whether rows are items, each of which counts once and in full."""
-    return data.weight is None and data.multiplicity is None and data.parent_item is None
-
-
 def once(data: Annotations) -> bool:
     """Tell whether rows are items, each of which counts once, in full, and whatever its class."""
-    return in_full(data) and data.anchor is None
+    return data.in_full and data.anchor is None
 
 
 def serves(data: Annotations, states: int) -> bool:

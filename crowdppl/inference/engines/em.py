@@ -122,20 +122,7 @@ def em(
         loop = EMLoop(m_step, max_iter, tol, report, accelerate=accelerate, held_out=held_out)
     with torch.no_grad():
         first = model.initial(data)
-        results: list[EMResult] = []
-        state = keep.resume(EMCheckpoint, data.device)
-        if state is not None:
-            results = state.results
-            loop.learn(first)
-        loop.keep, loop.results = keep, results
-        if state is not None:
-            results += loop.resume(state)
-            _drop_paths(results)
-        while (begun := len(results)) <= restarts:
-            if begun and model.networks is not None:  # networks start anew
-                model.networks.renew(model.model.networks(data))
-            results += loop.run(_starts(model, data, first, results, loop.expectation.width(restarts + 1 - begun)))
-            _drop_paths(results)
+        results = _runs(loop, first, restarts, keep)
         winner = max(results, key=lambda result: result.score)
         last, best = settled(loop, first, winner)
         notes, differing = ([], []) if held_out is not None else _others(loop, first, winner, results, best)
@@ -146,21 +133,14 @@ def em(
     out.backend = loop.expectation.name
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
     finals = [float(result.log_posterior) for result in results]
-    out.facts = {
-        "converged": best.converged,
-        "iterations": best.earlier + len(best.trace),
-        "evaluations": best.evaluations,
-        "log_posterior": float(best.log_posterior),
-        "log_likelihood": best.log_likelihood if data.anchor is None else _log_likelihood(model, data, best.point),
-        "restarts": finals,
-    }
+    out.facts = _facts(model, data, best, finals)
     if last.data.anchor is not None:
         out.facts["anchored"] = float(last.data.anchor.sum(-1).mean())
     if differing:
         out.facts["different_labels"] = differing
-    out.warnings += notes
     if held_out is not None:
         out.facts["validation"] = {"accuracy": best.score[0], "iteration": best.iteration}
+    out.warnings += notes
     if not best.converged and not m_step.stochastic:
         out.warnings.append(
             f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter=..., or loosen tol=..."
@@ -171,6 +151,38 @@ def em(
             f"the posterior has several modes"
         )
     return out
+
+
+def _runs(loop: EMLoop, first: Tensor, restarts: int, keep: Checkpoint) -> list[EMResult]:
+    """Return the results of all starts, those of a stopped fit among them, of which only the best has its path."""
+    model, data = loop.model, loop.data
+    state = keep.resume(EMCheckpoint, data.device)
+    results: list[EMResult] = []
+    if state is not None:
+        results = state.results
+        loop.learn(first)
+    loop.keep, loop.results = keep, results
+    if state is not None:
+        results += loop.resume(state)
+        _drop_paths(results)
+    while (begun := len(results)) <= restarts:
+        if begun and model.networks is not None:  # networks start anew
+            model.networks.renew(model.model.networks(data))
+        results += loop.run(_starts(model, data, first, results, loop.expectation.width(restarts + 1 - begun)))
+        _drop_paths(results)
+    return results
+
+
+def _facts(model: BoundModel, data: Annotations, best: EMResult, finals: list[float]) -> dict[str, Any]:
+    """Return what a result records of the run; ``finals`` are the log posteriors of all starts."""
+    return {
+        "converged": best.converged,
+        "iterations": best.earlier + len(best.trace),
+        "evaluations": best.evaluations,
+        "log_posterior": float(best.log_posterior),
+        "log_likelihood": best.log_likelihood if data.anchor is None else _log_likelihood(model, data, best.point),
+        "restarts": finals,
+    }
 
 
 def _drop_paths(results: list[EMResult]) -> None:

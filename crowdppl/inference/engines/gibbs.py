@@ -16,7 +16,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
-from crowdppl.inference.backends.samplers import Group, GroupState
+from crowdppl.inference.backends.runs import Group, GroupState
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.monitor import BLOCKS, MOMENT_BYTES, BlockMoments, Diagnosis, Layout, diagnose, places

@@ -100,16 +100,6 @@ def to_datatree(
     chains, count = values["mean"].shape
     workers, items = (pd.Index(part, dtype=part.dtype) for part in (data.workers, data.items))
     chain = pd.RangeIndex(chains)
-    axes = {
-        name: (*_DRAW, "feature" if name == "weight" else "worker") if value.dim() == 3 else _DRAW
-        for name, value in values.items()
-    }
-    posterior = {name: (axes[name], value.cpu().numpy()) for name, value in values.items()}
-    truth: dict[str, Any] = {}
-    for name, moments in draws.moments.result().items():
-        number = moments.cpu().numpy() * standard.unit
-        number[0] += standard.centre
-        truth |= {f"{name}{part}": (("item",), value) for part, value in zip(PARTS, number, strict=True)}
     constant = {"item_index": data.item, "worker_index": data.worker}
     of_items = {"known_truth": (("item",), data.truth.cpu().numpy())}
     coords: dict[str, Any] = {"chain": chain, "draw": pd.RangeIndex(count), "worker": workers}
@@ -120,8 +110,8 @@ def to_datatree(
         for name in ("feature_mean", "feature_sd"):
             of_items[name] = (("feature",), getattr(standard, name).cpu().numpy())
     groups = {
-        "posterior": xr.Dataset(posterior, coords=coords),
-        "truth": xr.Dataset(truth, coords={"item": items}),
+        "posterior": xr.Dataset(_by_axes(values), coords=coords),
+        "truth": xr.Dataset(_truths(draws, standard), coords={"item": items}),
         "sample_stats": xr.Dataset({"trace": (("iteration",), np.asarray(draws.trace, dtype=float))}),
         "observed_data": xr.Dataset({"labels": (("annotation",), data.value.cpu().numpy())}),
         "constant_data": xr.Dataset(
@@ -154,3 +144,24 @@ def to_datatree(
     for group in tree.children.values():
         group.attrs = {"inference_library": "crowdppl", "inference_library_version": version("crowdppl")}
     return tree
+
+
+def _by_axes(values: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return draws of sites with their axes."""
+    return {
+        name: (
+            (*_DRAW, "feature" if name == "weight" else "worker") if value.dim() == 3 else _DRAW,
+            value.cpu().numpy(),
+        )
+        for name, value in values.items()
+    }
+
+
+def _truths(draws: NumericDraws, standard: StandardLabels) -> dict[str, Any]:
+    """Return the mean and spread of each item's truth in the units of the labels."""
+    truth: dict[str, Any] = {}
+    for name, moments in draws.moments.result().items():
+        number = moments.cpu().numpy() * standard.unit
+        number[0] += standard.centre
+        truth |= {f"{name}{part}": (("item",), value) for part, value in zip(PARTS, number, strict=True)}
+    return truth

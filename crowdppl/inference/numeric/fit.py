@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from crowdppl.arguments import Checkpoints
 from crowdppl.data.diagnostics import separate_groups
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed, suggestion, warn
-from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest_of_numbers
+from crowdppl.inference.checkpoint import Checkpoint, digest_of_numbers
 from crowdppl.inference.engines.convergence import warning as not_converged
 from crowdppl.inference.numeric import em, gibbs, gradients
 from crowdppl.inference.numeric.datatree import to_datatree
@@ -83,8 +83,7 @@ def fit_numbers(
     seed: int,
     device: str | torch.device | None,
     progress: bool | ProgressCallback,
-    checkpoint: str | Path | None = None,
-    every: float = EVERY,
+    checkpoint: Checkpoints | None = None,
 ) -> NumericPosterior:
     """Fit a model of numbers; arguments as of :func:`crowdppl.fit`.
 
@@ -117,7 +116,7 @@ def fit_numbers(
     data = data.to(device)
     began = time.perf_counter()
     identity = "" if checkpoint is None else digest_of_numbers(data, chosen, engine, taken, seed)
-    keep = Checkpoint(checkpoint, identity, every, data.item.device)
+    keep = Checkpoint(checkpoint, identity, data.item.device)
     with isolated(seed=seed, device=data.item.device), progress_bar(progress, engine) as report, keep.stoppable():
         standard, network = StandardLabels.of(data), None
         if chosen.feature_model == "network":

@@ -11,7 +11,8 @@ import torch
 
 from crowdppl.data.features import in_order
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.numeric import NumericAnnotations, numeric_annotations
+from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.numeric_reading import numeric_annotations
 from crowdppl.data.table.encoding import Repeats
 from crowdppl.data.table.identifiers import kind_of
 from crowdppl.errors import DataError, ModelError, OptionError

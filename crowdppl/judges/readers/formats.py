@@ -37,7 +37,8 @@ from crowdppl.judges.readers import (
 from crowdppl.judges.readers.archives import ENDING, opened
 from crowdppl.judges.readers.content import Content
 from crowdppl.judges.readers.rows import Collector, VerdictRows
-from crowdppl.judges.verdicts import ROLES, Verdicts, table_of
+from crowdppl.judges.verdict_columns import ROLES, table_of
+from crowdppl.judges.verdicts import Verdicts
 
 
 @dataclass(frozen=True)

@@ -238,6 +238,13 @@ class Classes:
         return share / share.sum(-1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
 
 
+def averaged_one_by_one(
+    truths: Classes, log_joint: Tensor, factors: Sequence[Tensor], parameters: Parameters, data: Annotations
+) -> Tensor:
+    """As :meth:`Classes.averaged`, of truths that are tempered for one factor after the other."""
+    return mean(truths.tempered(log_joint, factor, parameters, data) for factor in factors)
+
+
 def normalised(probability: Tensor) -> Tensor:
     """Return probabilities with sum 1 over the last axis, in the same memory."""
     return probability.div_(probability.sum(-1, keepdim=True))

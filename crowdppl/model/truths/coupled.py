@@ -16,7 +16,7 @@ from crowdppl.errors import ModelError
 from crowdppl.model.base import Parameters
 from crowdppl.model.chains import Chain
 from crowdppl.model.coupling import Smoothed, item_log_joint
-from crowdppl.model.truths.classes import Classes, _lifted, mean
+from crowdppl.model.truths.classes import Classes, _lifted, averaged_one_by_one
 
 
 class Coupled(Classes):
@@ -97,11 +97,7 @@ class Coupled(Classes):
         """As :meth:`Classes.tempered`."""
         return _lifted(self._smoothed(log_joint / factor.unsqueeze(-1), parameters, data).probability, lift)
 
-    def averaged(
-        self, log_joint: Tensor, factors: Sequence[Tensor], parameters: Parameters, data: Annotations
-    ) -> Tensor:
-        """As :meth:`Classes.averaged`."""
-        return mean(self.tempered(log_joint, factor, parameters, data) for factor in factors)
+    averaged = averaged_one_by_one
 
     def prevalence(self, parameters: Parameters, data: Annotations, lead: Sequence[int] = ()) -> Tensor:
         """As :meth:`Classes.prevalence`."""

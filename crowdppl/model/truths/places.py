@@ -16,7 +16,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, listed
 from crowdppl.model.base import Parameters
-from crowdppl.model.truths.classes import Classes, _of_items, mean
+from crowdppl.model.truths.classes import Classes, _of_items, averaged_one_by_one
 
 
 class Places(Classes):
@@ -96,11 +96,7 @@ class Places(Classes):
         states = (log_prior + (log_joint - log_prior) / factor.unsqueeze(-1)).softmax(-1)
         return self.by_class(states, parameters, data)
 
-    def averaged(
-        self, log_joint: Tensor, factors: Sequence[Tensor], parameters: Parameters, data: Annotations
-    ) -> Tensor:
-        """As :meth:`Classes.averaged`."""
-        return mean(self.tempered(log_joint, factor, parameters, data) for factor in factors)
+    averaged = averaged_one_by_one
 
     def prevalence(self, parameters: Parameters, data: Annotations, lead: Sequence[int] = ()) -> Tensor:
         """As :meth:`Classes.prevalence`."""

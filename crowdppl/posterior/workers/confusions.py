@@ -225,10 +225,10 @@ def _counts(posterior: PosteriorVariables) -> tuple[Array, ...]:
     return cell // (K * K), cell // K % K, cell % K, count, seen, total, np.bincount(reported, minlength=K)
 
 
-def _ambiguous_items(posterior: PosteriorVariables, limit: float = AMBIGUOUS) -> dict[tuple[int, int], int]:
+def _ambiguous_items(posterior: PosteriorVariables) -> dict[tuple[int, int], int]:
     """Count ambiguous items by their two most probable classes."""
     probability = posterior.probability()
-    ambiguous = probability[(probability.max(1) < limit) & (posterior.known_truth() < 0)]
+    ambiguous = probability[(probability.max(1) < AMBIGUOUS) & (posterior.known_truth() < 0)]
     if not len(ambiguous):
         return {}
     two = np.sort(np.argpartition(-ambiguous, 1, axis=1)[:, :2], axis=1)

@@ -35,7 +35,7 @@ SCRIPT = """
             return step(self, *arguments, **options)
 
         setattr(Part, name, fatal)
-    keep = {"checkpoint": sys.argv[5], "every": 0.0} if len(sys.argv) > 5 else {}
+    keep = {"checkpoint": (sys.argv[5], 0.0)} if len(sys.argv) > 5 else {}
     with distributed.joined() as rank0:
         if rank0:
             result = crowdppl.distribute(path, method=method, consensus=out, **own, **keep)

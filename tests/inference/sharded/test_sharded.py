@@ -161,7 +161,7 @@ class Power(Exception):
 def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, options, steps):
     crowd().to_parquet(tmp_path / "x.parquet", index=False)
     whole = quiet(tmp_path / "x.parquet", consensus=tmp_path / "whole", **options)
-    keep = {"checkpoint": tmp_path / "keep", "every": 0.0}
+    keep = {"checkpoint": (tmp_path / "keep", 0.0)}
 
     def ends(step, of, what):
         if step >= steps:
@@ -192,7 +192,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, options, steps):
 def test_a_checkpoint_belongs_to_its_data(tmp_path):
     frame = crowd()
     frame.to_parquet(tmp_path / "x.parquet", index=False)
-    keep = {"checkpoint": tmp_path / "keep", "every": 0.0}
+    keep = {"checkpoint": (tmp_path / "keep", 0.0)}
 
     def ends(step, of, what):
         if step >= 10:

@@ -10,12 +10,22 @@ import numpy as np
 import torch
 
 from crowdppl import arguments
-from crowdppl.arguments import Folder, InputPath, Level, NonNegativeFloat, NonNegativeInt, PositiveInt, Seed, checked
+from crowdppl.arguments import (
+    Checkpoints,
+    Folder,
+    InputPath,
+    Level,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    Seed,
+    checked,
+)
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.table.columns import item_column
 from crowdppl.errors import FileError, ModelError, OptionError, listed, suggestion, warn
 from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
-from crowdppl.inference.checkpoint import EVERY, FORMAT, Checkpoint
+from crowdppl.inference.checkpoint import FORMAT, Checkpoint
 from crowdppl.inference.distributed import is_other_rank
 from crowdppl.inference.fingerprint import described, of_model
 from crowdppl.inference.progress import ProgressCallback, silent
@@ -49,8 +59,7 @@ def distribute(
     num_samples: PositiveInt = 250,
     level: Level | None = None,
     seed: Seed = 0,
-    checkpoint: Folder | None = None,
-    every: NonNegativeFloat = EVERY,
+    checkpoint: Checkpoints | None = None,
     task: str | None = None,
     worker: str | None = None,
     label: str | None = None,
@@ -80,7 +89,7 @@ def distribute(
         level: probability of the intervals. Defaults to ArviZ's default, .89.
         seed: of Gibbs sampling. The same seed gives the same draws with any number of processes.
         checkpoint: a folder for the state of the fit, which all processes see, from which the same call continues.
-        every: seconds between two checkpoints.
+            Or ``(folder, seconds)``, with the time between two writes, else a minute.
         task: column of the item, as in :meth:`Annotations.from_frame`.
         worker: likewise.
         label: likewise.
@@ -101,14 +110,7 @@ def distribute(
         raise OptionError(
             f"no method {method!r} in shares{suggestion(str(method), METHODS)}; use one of {', '.join(METHODS)}"
         )
-    refuse_numeric(model, "crowdppl.distribute")
-    chosen = named_model(model)
-    if not _suited(chosen):
-        others = [name for name, kind in catalogue().items() if _suited(kind())]
-        raise ModelError(
-            f"{type(chosen).__name__} cannot be fitted in shares, which takes {listed(others)}, and models whose parameters all "
-            f"have conjugate_counts"
-        )
+    chosen = _suited_model(model)
     report = silent if progress is None else progress
     folder = None if consensus is None else _free(Path(consensus))
     group = processes()
@@ -124,7 +126,7 @@ def distribute(
             keep = Checkpoint()
             if checkpoint is not None:
                 words = (method, options, seed, group.size if method == "gibbs" else 0)
-                keep = Checkpoint(Path(checkpoint).absolute(), _identity(parts, bound, words), every)
+                keep = Checkpoint(checkpoint, _identity(parts, bound, words))
             with keep.stoppable():
                 if method == "em":
                     ended = em.em(bound, parts, report, keep, max_iter=max_iter, tol=tol)
@@ -142,7 +144,7 @@ def distribute(
                 parts.call("write", *bound.tables(point, sizes), folder=folder, column=column, draws=count)
             keep.clear()
             if keep.path is not None and method == "gibbs":
-                parts.call("discard", folder=keep.path.parent)
+                parts.call("discard", folder=keep.path.parent.absolute())
             contents, names, labels = parts.contents, parts.workers, parts.labels
             accuracy = bound.truths.accuracy(point, sizes).numpy()
     if not facts["converged"]:
@@ -150,6 +152,23 @@ def distribute(
     table = worker_table(names, contents.each, None if len(draws) else accuracy, draws, level)
     facts = {"largest_share": contents.most} | facts
     return LargeResult(point, table, labels, contents.items, contents.annotations, facts, METHODS[method], folder)
+
+
+def _suited_model(model: str | AnnotationModel) -> AnnotationModel:
+    """Return the model of this name, or the instance itself.
+
+    Raises:
+        ModelError: where its parameters do not follow from sums over items.
+    """
+    refuse_numeric(model, "crowdppl.distribute")
+    chosen = named_model(model)
+    if not _suited(chosen):
+        others = [name for name, kind in catalogue().items() if _suited(kind())]
+        raise ModelError(
+            f"{type(chosen).__name__} cannot be fitted in shares, which takes {listed(others)}, and models whose parameters all "
+            f"have conjugate_counts"
+        )
+    return chosen
 
 
 def _suited(model: AnnotationModel) -> bool:

@@ -85,7 +85,7 @@ def gibbs(
         num_samples: sweeps that count, in each chain.
     """
     run = _Run(model, parts, chains, warmup, num_samples)
-    folder = None if keep.path is None else keep.path.parent
+    folder = None if keep.path is None else keep.path.parent.absolute()  # ranks may be in other folders
     state = keep.resume(ShardedGibbsState, torch.device("cpu"))
     if state is None:
         run.begin()

@@ -97,19 +97,7 @@ def stream(
         raise OptionError(
             f"no method {method!r} from disk{suggestion(str(method), NEEDS)}; use one of {', '.join(NEEDS)}"
         )
-    refuse_numeric(model, "crowdppl.stream")
-    chosen = named_model(model)
-    if provides(chosen, "coupling"):
-        raise ModelError(
-            f"{model_name(chosen)} is about sequences or sets, which a stream does not hold together; fit reads them whole, and "
-            f"takes seconds for hundreds of thousands of labels"
-        )
-    if not _suited(chosen, method):
-        others = [name for name, kind in catalogue().items() if _suited(kind(), method)]
-        raise ModelError(
-            f"{type(chosen).__name__} cannot be streamed by method={method!r}, which takes {listed(others)}, and models with a "
-            f"{NEEDS[method]!r} of their own"
-        )
+    chosen = _suited_model(model, method)
     source = Stored(path, (task, worker, label), rows, truth)
     steps, done = (passes + (consensus is not None)) * source.annotations, 0
 
@@ -152,6 +140,28 @@ def stream(
         interval_method,
         None if consensus is None else Path(consensus),
     )
+
+
+def _suited_model(model: str | AnnotationModel, method: str) -> AnnotationModel:
+    """Return the model of this name, or the instance itself.
+
+    Raises:
+        ModelError: where it needs more than the method gives it.
+    """
+    refuse_numeric(model, "crowdppl.stream")
+    chosen = named_model(model)
+    if provides(chosen, "coupling"):
+        raise ModelError(
+            f"{model_name(chosen)} is about sequences or sets, which a stream does not hold together; fit reads them whole, and "
+            f"takes seconds for hundreds of thousands of labels"
+        )
+    if not _suited(chosen, method):
+        others = [name for name, kind in catalogue().items() if _suited(kind(), method)]
+        raise ModelError(
+            f"{type(chosen).__name__} cannot be streamed by method={method!r}, which takes {listed(others)}, and models with a "
+            f"{NEEDS[method]!r} of their own"
+        )
+    return chosen
 
 
 def _suited(model: AnnotationModel, method: str) -> bool:
