@@ -174,10 +174,10 @@ def main() -> None:
         "accuracy: bias (held)",
         "first class (held)",
     )
-    body = f"""Workers of .85, or .8 of the crowd of ten, or as stated, who err independently, means over {seeds} crowds. *Correct* is
-the share of correct labels and *stated* the mean probability of a label. Biases are those of the share of a worker's annotations that are
-correct and of the accuracy; *held* is how often {LEVEL:.0%} intervals contain the true value. *First class* is the estimated
-share of the items of the first class, and how often its interval holds that of the crowd.
+    body = f"""Workers of .85, or .8 of the crowd of ten, or as stated, who err independently, means over {seeds} crowds.
+*Correct* is the share of correct labels and *stated* the mean probability of a label. Biases are those of the share of a worker's
+annotations that are correct and of the accuracy; *held* is how often {LEVEL:.0%} intervals contain the true value. *First class*
+is the estimated share of the items of the first class, and how often its interval holds that of the crowd.
 
 {table(header, rows)}
 

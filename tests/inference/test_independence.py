@@ -145,7 +145,7 @@ def test_another_answer_is_no_certainty():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_rare_class_is_not_explained_away(seed):
-    """Item effects alone take a class of a tenth of the items for errors; the votes say otherwise, and agreement varies little."""
+    """Item effects alone take a class of a tenth of the items for errors; the votes say otherwise."""
     g = np.random.default_rng(seed)
     truth = (g.random(600) < 0.1).astype(int)
     worker, item = np.divmod(np.arange(3000), 600)
