@@ -18,7 +18,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.table.encoding import check_names
 from crowdppl.data.table.identifiers import Coded, encode, kind_of, positions, rows_text
 from crowdppl.errors import DataError, listed, suggestion
-from crowdppl.judges import criteria, pairwise, values
+from crowdppl.judges import criteria, doubts, pairwise, values
 from crowdppl.judges.families import families_of
 from crowdppl.judges.labelled import labelled, with_scores
 from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS, lengths
@@ -285,6 +285,8 @@ class Verdicts:
         classes = None if labels is None else list(arguments.a_list("labels", labels))
         verdicts = labelled(table, judges.codes, state_words(unparseable, abstained, classes), classes, ordered, notes)
         label = verdicts.label
+        if labels is None:
+            notes += doubts.notes_on(table, unit.item, judges.codes, label, verdicts.labels, judges.names)
         if unit.turned.any():
             rows = np.flatnonzero(unit.turned)
             if np.isfinite(scores[rows]).any():

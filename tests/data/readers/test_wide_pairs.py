@@ -27,14 +27,17 @@ def test_columns_of_workers_beside_those_of_labels(tmp_path, head):
     assert (data.A, data.workers.tolist(), data.labels.tolist()) == (7, ["ann", "bob", "cat"], ["neg", "pos"])
     assert any("columns of workers and of their labels" in note for note in data.notes)
     seen = look(tmp_path / "x.csv")
-    assert seen.options == {"format": "wide"} and seen.annotations.J == 3
+    assert seen.options == {"format": "wide"}
+    assert seen.annotations.J == 3
 
 
 def test_numbers_as_workers_and_further_columns(tmp_path):
     rows = "1,11,0,12,1,0\n2,13,1,11,1,1\n3,12,0,,,1\n"
     text = f"id,rater1_id,rater1_label,rater2_id,rater2_label,gold\n{rows}"
     data = read(tmp_path, text, truth="gold")
-    assert data.workers.tolist() == [11, 12, 13] and data.labels.tolist() == [0, 1] and int((data.truth >= 0).sum()) == 3
+    assert (
+        data.workers.tolist() == [11, 12, 13] and data.labels.tolist() == [0, 1] and int((data.truth >= 0).sum()) == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,12 +46,14 @@ def test_numbers_as_workers_and_further_columns(tmp_path):
 def test_labels_beside_scores_are_no_pairs(tmp_path, head):
     # Workers give equal labels to some items; nobody gives two annotations of one.
     data = read(tmp_path, f"{head}\n1,pos,4,neg,5\n2,neg,3,neg,4\n3,pos,5,pos,5\n4,neg,4,neg,4\n")
-    assert not any("columns of workers and of their labels" in note for note in data.notes) and data.J == 4
+    assert not any("columns of workers and of their labels" in note for note in data.notes)
+    assert data.J == 4
 
 
 def test_plain_workers_with_numbers_are_no_pairs(tmp_path):
     data = read(tmp_path, "id,rater1,rater2,rater3\n1,pos,neg,pos\n2,neg,neg,neg\n3,pos,pos,neg\n")
-    assert data.workers.tolist() == ["rater1", "rater2", "rater3"] and len(data.notes) == 1
+    assert data.workers.tolist() == ["rater1", "rater2", "rater3"]
+    assert len(data.notes) == 1
 
 
 def binary(head, rows=4):
@@ -62,7 +67,8 @@ def test_a_column_that_decides_is_named(tmp_path, name):
     data = read(tmp_path, binary(f"id,ann,bob,{name}"))
     assert any("decide where others differ" in note and f"truth={name!r}" in note for note in data.notes)
     chosen = read(tmp_path, binary(f"id,ann,bob,{name}"), workers=["ann", "bob"], truth=name)
-    assert chosen.J == 2 and int((chosen.truth >= 0).sum()) == 4
+    assert chosen.J == 2
+    assert int((chosen.truth >= 0).sum()) == 4
 
 
 def test_a_worker_who_labels_where_others_differ(tmp_path):
@@ -86,7 +92,8 @@ def test_columns_that_may_say_something_of_the_items(tmp_path, name):
 @pytest.mark.parametrize("name", ["resolved_by", "Unnamed: 3", "disagreement", "match"])
 def test_columns_that_say_something_of_the_items(tmp_path, name):
     data = read(tmp_path, f"id,ann,bob,{name}\n1,pos,neg,x\n2,neg,neg,\n3,pos,pos,\n")
-    assert data.J == 2 and any(f"column {name!r} is not taken for workers" in note for note in data.notes)
+    assert data.J == 2
+    assert any(f"column {name!r} is not taken for workers" in note for note in data.notes)
 
 
 @pytest.mark.parametrize(
@@ -134,5 +141,6 @@ def test_a_row_of_each_worker_is_no_wide_table(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("id,annotator,is_pos,is_neg\n1,a,1,0\n2,b,0,1\n3,a,0,1\n")
     seen = look(path)
-    assert seen.annotations is None and "format" not in seen.options
+    assert seen.annotations is None
+    assert "format" not in seen.options
     assert any("names a worker for each row" in note for note in crowdppl.read(path, "wide").notes)
