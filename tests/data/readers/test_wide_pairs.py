@@ -35,9 +35,9 @@ def test_numbers_as_workers_and_further_columns(tmp_path):
     rows = "1,11,0,12,1,0\n2,13,1,11,1,1\n3,12,0,,,1\n"
     text = f"id,rater1_id,rater1_label,rater2_id,rater2_label,gold\n{rows}"
     data = read(tmp_path, text, truth="gold")
-    assert (
-        data.workers.tolist() == [11, 12, 13] and data.labels.tolist() == [0, 1] and int((data.truth >= 0).sum()) == 3
-    )
+    assert data.workers.tolist() == [11, 12, 13]
+    assert data.labels.tolist() == [0, 1]
+    assert int((data.truth >= 0).sum()) == 3
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,8 @@ def test_classes_as_columns(tmp_path, head, doubt):
 
 def test_words_under_names_of_classes_are_labels(tmp_path):
     data = read(tmp_path, "id,pos,neg\n1,x,y\n2,x,x\n3,y,y\n")
-    assert data.J == 2 and not any("classes" in note for note in data.notes)
+    assert data.J == 2
+    assert not any("classes" in note for note in data.notes)
 
 
 @pytest.mark.parametrize(
