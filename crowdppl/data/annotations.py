@@ -32,11 +32,11 @@ from crowdppl.data.table.criteria import Criteria, require_grades
 from crowdppl.data.table.encoding import Repeats, encode_columns
 from crowdppl.data.table.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.table.other_labels import declared_too, names_of
-from crowdppl.data.table.questions import refuse_several
+from crowdppl.data.table.questions import notes_on_several, refuse_several
 from crowdppl.data.table.rows_in_doubt import notes_on_columns
 from crowdppl.data.table.structured import Several
 from crowdppl.data.table.timestamps import Dates
-from crowdppl.data.table.truths import Truth, truth_columns
+from crowdppl.data.table.truths import Truth, notes_on_unknown, truth_columns
 from crowdppl.errors import DataError, OptionError, listed
 
 # Name of the only worker in label counts, where the individual workers are unknown.
@@ -286,6 +286,11 @@ class Annotations(AnnotationAdditions):
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
         named = {name for name in (truth, timestamp, seconds, sequence, position, criterion) if isinstance(name, str)}
         columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source, named, truth is not None))
+        if any("repeated annotations" in note for note in columns["notes"]):
+            columns["notes"] += tuple(notes_on_several(frame, (task, worker, label), source, named))
+        if several != "join":  # no worker may give a set that is a true one
+            known, given = (columns[name].numpy() for name in ("truth", "label"))
+            columns["notes"] += tuple(notes_on_unknown(known, given, columns["labels"], source))
         in_order = labels is not None or _has_order(frame[label])
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         data = data if criterion is None else replace(data, criterion_column=str(criterion))

@@ -90,6 +90,8 @@ PARTS: Mapping[str, str] = {
     "seconds": "durations in seconds?",
 }
 NEEDED = ("task", "worker", "label")
+# Options of the readers; others are those of Annotations.from_frame.
+READING = ("question", "skip", "several", "rejected")
 # Values shown of a column, and their length.
 EXAMPLES, LENGTH = 3, 24
 
@@ -149,7 +151,9 @@ def look(path: InputPath, format: str | None = None, **options: Any) -> Look:
 def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any]) -> Look:
     chosen: dict[str, Any] = {} if format is None else {"format": format}
     named = {name: str(options[name]) for name in NEEDED if options.get(name) is not None}
-    choices = Choices(columns=tuple(named.values()), task=named.get("task"), worker=named.get("worker"))
+    reading = {name: options[name] for name in READING if options.get(name) is not None}
+    options = {name: value for name, value in options.items() if name not in READING}
+    choices = Choices(columns=tuple(named.values()), task=named.get("task"), worker=named.get("worker"), **reading)
     records = formats.read(path, format, choices)
     unlike = ""
     if records.format == formats.LONG and format is None and _is_wide(records.frame):
@@ -183,7 +187,7 @@ def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any
         "a table with a row for each annotation" if long else records.format,
         _columns(table, parts, records),
         data,
-        chosen | {name: value for name, value in options.items() if isinstance(value, str)},
+        chosen | {name: value for name, value in (reading | dict(options)).items() if isinstance(value, str)},
         reason,
     )
 

@@ -187,7 +187,7 @@ def _sentences(names: Array, source: str) -> list[str]:
         if end is not None:
             return [
                 f"{source}: {name!r} is taken for a class of its own, though it has the verdict {end!r} at its end or beginning; "
-                f"if that is meant, name it with map=..."
+                f"if that is meant, write it in its place"
             ]
     return []
 

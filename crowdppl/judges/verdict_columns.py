@@ -13,7 +13,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.table.encoding import check_names
 from crowdppl.data.table.identifiers import Coded, rows_text
 from crowdppl.errors import DataError
-from crowdppl.judges import criteria, pairwise, values
+from crowdppl.judges import criteria, doubts, pairwise, values
 from crowdppl.judges.families import families_of
 from crowdppl.judges.labelled import Labelled, labelled, with_scores
 from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS, lengths
@@ -88,6 +88,8 @@ def fields_of(
     times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
     classes = None if labels is None else list(arguments.a_list("labels", labels))
     verdicts = labelled(table, judges.codes, state_words(*words, classes), classes, ordered, notes)
+    if labels is None:
+        notes += doubts.notes_on(table, unit.item, judges.codes, verdicts.label, verdicts.labels, judges.names)
     label, orders = _in_order(table, unit, verdicts, scores, orders, notes)
     state = with_scores(judges.codes, verdicts, scores)
     if not (state == State.GIVEN).any():

@@ -65,3 +65,49 @@ def test_a_log_that_did_not_end(tmp_path):
     log = {"version": 2, "status": "cancelled", "eval": {"task": "t", "model": "m"}, "samples": samples}
     (tmp_path / "log.json").write_text(json.dumps(log))
     assert any("'cancelled'" in note for note in judges.read(tmp_path / "log.json").notes)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "pair"),
+    [
+        (["yes", "True", "no", "False"], "'yes' and 'True'"),
+        (["4/5", "4", "3/5", "3"], "'4/5' and '4'"),
+        (["model_a", "A", "B", "tie"], "'model_a' and 'A'"),
+        (["\u2705", "pass", "fail", "\u274c"], "'\u2705' and 'pass'"),
+        (["FAIL", "Failed", "pass"], "'Failed' and 'FAIL'"),
+    ],
+)
+def test_verdicts_of_one_meaning_in_two_forms(verdicts, pair):
+    text = notes(verdicts)
+    assert f"{pair}" in text
+    assert "write them alike" in text
+    assert "map=" not in text
+
+
+@pytest.mark.parametrize("verdicts", [["A", "B", "tie"], ["1", "2", "3"], ["pass", "fail", "partial"], ["A>B", "B>A"]])
+def test_verdicts_of_several_meanings(verdicts):
+    assert "two forms" not in notes(verdicts)
+
+
+def test_judges_on_two_scales():
+    rows = [(n, "a-1", str(1 + n % 3)) for n in range(8)] + [(n, "b-1", ("low", "high")[n % 2]) for n in range(8)]
+    with silent("the verdicts"):
+        text = " ".join(Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "verdict"])).notes)
+    assert "judges such as 'a-1' give '1', '2', '3' and others such as 'b-1'" in text
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "noted"),
+    [
+        ("human", ["pass", "fail", "pass", "fail"], True),
+        ("Gold label", ["PASS", "fail", "pass", None], True),
+        ("human", ["good", "fine", "pass", "fail"], False),
+        ("remark", ["pass", "fail", "pass", "fail"], False),
+    ],
+)
+def test_a_column_of_human_verdicts_is_named(column, values, noted):
+    assert ("has a verdict for each item and is not used" in notes(**{column: values * 2})) is noted
+
+
+def test_a_column_with_several_verdicts_of_an_item_is_no_truth():
+    assert "not used" not in notes(expert=["pass"] * 4 + ["fail"] * 4)

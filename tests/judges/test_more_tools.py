@@ -196,3 +196,22 @@ def test_the_table_that_mlflow_stores(tmp_path):
     (tmp_path / "eval_results_table.json").write_text(json.dumps(content))
     v = judges.read(tmp_path / "eval_results_table.json")
     assert (len(v.items), v.judges.tolist(), v.labels.tolist()) == (N, ["correct"], [1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize(("trace", "names"), [("t1", ["EVAL", "API"]), ("t3", ["helpful"])])
+def test_scores_of_one_name_in_two_ways_are_of_two_judges(tmp_path, trace, names):
+    path = tmp_path / "scores.csv"
+    rows = [("t1", 1, "EVAL"), ("t2", 0, "EVAL"), (trace, 0, "API"), ("t1", 1, "ANNOTATION")]
+    lines = [f"{n},2024-01-01,{one},,helpful,{value},{source}" for n, (one, value, source) in enumerate(rows)]
+    path.write_text("\n".join(["id,timestamp,traceId,observationId,name,value,source", *lines]) + "\n")
+    assert judges.read(path).judges.tolist() == names
+
+
+@pytest.mark.parametrize(("span", "names"), [("s1", ["LLM", "CODE"]), ("s3", ["correct"])])
+def test_annotations_of_one_name_by_a_model_and_a_program(tmp_path, span, names):
+    path = tmp_path / "spans.csv"
+    path.write_text(
+        f"span_id,name,annotator_kind,label\ns1,correct,LLM,yes\ns2,correct,LLM,no\n{span},correct,CODE,no\n"
+        f"s1,correct,HUMAN,yes\n"
+    )
+    assert judges.read(path).judges.tolist() == names

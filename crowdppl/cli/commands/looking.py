@@ -22,13 +22,14 @@ def look_command(
     file: Annotated[Path, typer.Argument(help="Any file of labels or of verdicts of judges, a folder or an archive.")],
     columns: Columns,
     format: Format = None,
+    question: Annotated[str | None, typer.Option(help="Which question, where the file holds several.")] = None,
 ) -> None:
     """What is this file? Its format, the part of each column, what is odd, and the commands that work on it."""
     from crowdppl.data.look import commands, look
     from crowdppl.data.readers.streams import local
     from crowdppl.report.plan import shell_line
 
-    given = {name: value for name, value in vars(columns).items() if value is not None}
+    given = {name: value for name, value in (vars(columns) | {"question": question}).items() if value is not None}
     with nullcontext(file) if file.is_dir() else local(file) as path:  # a stream can be read only once
         judged = _judged(path) if not given and format is None else None
         if judged is None:

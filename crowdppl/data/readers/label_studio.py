@@ -77,6 +77,11 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
             else:
                 created, seconds = annotation.get("created_at"), annotation.get("lead_time")
                 rows.add(key, worker, labels, created, seconds, where=where, record=n)
+        guesses = task.get("predictions")
+        rows.note(
+            "{} predictions of models are not read: they are no annotations of a worker",
+            sum(isinstance(one, dict) for one in guesses) if isinstance(guesses, list) else 0,
+        )
     table = flat(file.records, ("data", "meta"))
     return rows.finish("Label Studio", table, [name for name in table.columns if name.startswith("data.")], "id")
 

@@ -107,7 +107,9 @@ ANNOTATOR = (
 
 
 def is_doccano(record: dict[str, Any]) -> bool:
-    """Recognise ``id`` with ``label``, ``labels`` or ``entities`` as a list of labels or spans."""
+    """Recognise ``id`` with a list of labels or spans under ``label``, ``labels`` or ``entities``, or the first version."""
+    if _is_first_doccano(record):
+        return True
     if "id" in record and isinstance(record.get("entities"), list) and "text" in record:
         return True
     labels = record.get("label", record.get("labels"))
@@ -116,8 +118,48 @@ def is_doccano(record: dict[str, Any]) -> bool:
     return all("start_offset" in label for label in labels if isinstance(label, dict))
 
 
+def _is_first_doccano(record: dict[str, Any]) -> bool:
+    """Recognise ``annotations`` with the numbers of a label and a user, as the first version wrote them beside a text."""
+    given = record.get("annotations")
+    if not isinstance(given, list) or not {"id", "text"} <= set(record) or {"data", "answer"} & set(record):
+        return False
+    if not given:
+        return "annotation_approver" in record
+    return all(isinstance(one, dict) and {"label", "user"} <= set(one) for one in given)
+
+
+def _first_doccano(file: SourceFile, choices: Choices) -> Records:
+    """Read records of doccano's first version: each annotation has its user, and labels and users are numbers of the project."""
+    tasks = items_of(file.records, ("id",), file.name, "line", within=file.within)
+    rows, spans = Rows(file.name, choices), SpanRows(file.name)
+    given = [one for record in file.records for one in record.get("annotations") or []]
+    marked = any("start_offset" in one for one in given)
+    for n, (record, task) in enumerate(zip(file.records, tasks, strict=True)):
+        where = f"line {n + 1}"
+        by_user: dict[Any, list[Any]] = {}
+        for one in record.get("annotations") or []:
+            by_user.setdefault(one.get("user"), []).append(one)
+        for user, marks in by_user.items():
+            if marked:
+                spans.add(task, user, record["text"], _doccano_spans(marks, file, where), where)
+            else:
+                labels = [one.get("label", one.get("text")) for one in marks]
+                rows.add(task, user, labels, marks[0].get("created_at"), where=where, record=n)
+    if marked:
+        return spans.finish("doccano")
+    numbers = [one["label"] for one in given if isinstance(one.get("label"), int)]
+    if numbers and len(numbers) == len(given):
+        rows.note(f"labels are numbers of doccano's project, such as {min(numbers)}; map={{...}} names them")
+    return rows.finish("doccano", flat(file.records, ("meta",)), ["text"], "id")
+
+
 def doccano(file: SourceFile, choices: Choices) -> Records:
-    """Read doccano's JSON Lines; the annotator is in each record, or is the name of the file (one file per annotator)."""
+    """Read doccano's JSON Lines; the annotator is in each record, or is the name of the file (one file per annotator).
+
+    Records of the first version have a list of annotations, each with the number of its user.
+    """
+    if any(map(_is_first_doccano, file.records)):
+        return _first_doccano(file, choices)
     rows = Rows(file.name, choices)
     workers = [next((r[key] for key in ANNOTATOR if not absent(r.get(key))), None) for r in file.records]
     if all(map(absent, workers)):

@@ -12,7 +12,13 @@ import pandas as pd
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
-from crowdppl.data.readers.wide_doubts import notes_on_workers, refuse_title, without_blank_rows
+from crowdppl.data.readers.wide_doubts import (
+    notes_on_last_rows,
+    notes_on_workers,
+    refuse_title,
+    without_blank_rows,
+)
+from crowdppl.data.readers.wide_pairs import item_of, paired
 from crowdppl.data.readers.worker_columns import (
     ITEM_NAMES,
     Cells,
@@ -25,6 +31,7 @@ from crowdppl.data.readers.worker_columns import (
     renamed_copies,
     unsure,
 )
+from crowdppl.data.readers.worker_pairs import pairs_of
 from crowdppl.data.table.columns import item_column
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.rows_in_doubt import NOTED
@@ -42,6 +49,11 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     """
     refuse_title(file.table, file.name)
     table, blank = without_blank_rows(file.table, file.name)
+    if choices.workers is None and (pairs := pairs_of(table)):
+        item = item_of(table, pairs, file.name)
+        table, totals = _without_totals(table, item, file.name)
+        _refuse_items(table.iloc[:, item], [labels_of(table.iloc[:, pair.label]) for pair in pairs], file.name)
+        return paired(table, item, pairs, [*blank, *totals], choices, file.name)
     parts = layout(table, file.name, choices.workers)
     if not parts.workers and (left := [str(table.columns[n]).strip() for n in sorted((*parts.answers, *parts.others))]):
         raise DataError(
@@ -64,6 +76,7 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     doubts += _doubts(records, first, workers, choices, file.name)
     if choices.workers is None:
         doubts += notes_on_workers(table, first, parts.workers, file.name)
+        doubts += notes_on_last_rows(table.iloc[:, parts.item].tolist(), file.name)
     records.notes += [*blank, *totals, *doubts, *_first_row(table, parts, file.name)]
     return records
 
@@ -201,21 +214,7 @@ def _melted(
     """Return the annotations in columns of workers, by item."""
     if not workers:
         raise DataError(f"{source}: only one column; one column per worker is needed")
-    if tasks.isna().any():
-        rows = (np.flatnonzero(tasks.isna())[:3] + 1).tolist()
-        raise DataError(
-            f"{source}, column {str(tasks.name)!r}, row {listed(rows)}: item missing; fill it in or drop the rows"
-        )
-    if tasks.duplicated().any():
-        twice = tasks[tasks.duplicated()].tolist()
-        shown = {label for column in columns for label in column.labels}
-        advice = "keep one row per item, or join the columns that identify an item together to one"
-        if shown.issuperset(labels_of(tasks).labels):
-            advice += (
-                f"; if {str(tasks.name)!r}, the first column, is that of a worker, add a column with the number of each row "
-                f"before it"
-            )
-        raise DataError(f"{source}: item {listed(twice, 3)} repeated; {advice}")
+    _refuse_items(tasks, columns, source)
     columns, sentence = _minus_one(columns, choices, source)
     codes = np.stack([column.codes for column in columns], axis=1)
     item, worker = (codes >= 0).nonzero()
@@ -240,6 +239,25 @@ def _melted(
         f"{int((codes < 0).sum()):,} cells empty"
     ]
     return Records(frame, kind, {}, notes + ([sentence] if sentence else []), choices.several)
+
+
+def _refuse_items(tasks: pd.Series[Any], columns: list[Cells], source: str) -> None:
+    """Refuse missing and repeated items."""
+    if tasks.isna().any():
+        rows = (np.flatnonzero(tasks.isna())[:3] + 1).tolist()
+        raise DataError(
+            f"{source}, column {str(tasks.name)!r}, row {listed(rows)}: item missing; fill it in or drop the rows"
+        )
+    if tasks.duplicated().any():
+        twice = tasks[tasks.duplicated()].tolist()
+        shown = {label for column in columns for label in column.labels}
+        advice = "keep one row per item, or join the columns that identify an item together to one"
+        if shown.issuperset(labels_of(tasks).labels):
+            advice += (
+                f"; if {str(tasks.name)!r}, the first column, is that of a worker, add a column with the number of each row "
+                f"before it"
+            )
+        raise DataError(f"{source}: item {listed(twice, 3)} repeated; {advice}")
 
 
 def _minus_one(columns: list[Cells], choices: Choices, source: str) -> tuple[list[Cells], str | None]:

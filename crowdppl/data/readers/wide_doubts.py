@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from crowdppl.data.readers.worker_columns import names_an_item
+from crowdppl.data.readers.worker_columns import labels_of, names_an_item
+from crowdppl.data.readers.worker_pairs import names_row, words
+from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.errors import DataError, listed
 
 # Rows and columns from which equal sums of all rows are no chance.
 _ROWS, _COLUMNS = 6, 3
 # Columns from which a header with a single name is a title.
 _WIDTH = 3
+# Names of columns with labels of a test that decides, or of a person who decides where others differ; they may be workers, too.
+_DECIDES = re.compile(
+    r"(patholog(y|ist)|histo(patho)?log(y|ist)|biops(y|ies)|autopsy|cultures?|pcr|surgery|outcome|follow_?up|(final_?)?diagnosis"
+    r"|adj|adjudicat(or|ion|ed)|arbit(er|rator|ration)|tie_?break(er)?|third_?(reader|reviewer|rater|annotator|coder|opinion))"
+    r"(_?(results?|labels?|diagnos[ie]s|decisions?|class|findings?|status|proven|confirmed))?"
+)
+# Names of classes, and of columns with a number for a class.
+_CLASSES = frozenset(
+    [
+        "positive",
+        "negative",
+        "neutral",
+        "pos",
+        "neg",
+        "neu",
+        "yes",
+        "no",
+        "maybe",
+        "unsure",
+        "mixed",
+        "toxic",
+        "benign",
+        "malignant",
+        "relevant",
+        "irrelevant",
+        "include",
+        "exclude",
+        "included",
+        "excluded",
+        "spam",
+        "ham",
+        "none",
+        "other",
+        "true",
+        "false",
+        "normal",
+        "abnormal",
+        "hate",
+        "offensive",
+    ]
+)
+_NUMBER_OF = re.compile(r"(votes?|counts?|n|num|number|is|prob|share|label)_(?P<name>[^\W\d]\w*)")
+# Rounds of one worker, and rows at the end of a table that may be no items.
+_ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit|v)_?\d")
+_LAST_ROWS, _MANY_ROWS = 5, 3
 
 
 def refuse_title(table: pd.DataFrame, source: str) -> None:
@@ -60,7 +108,41 @@ def notes_on_workers(table: pd.DataFrame, item: str, at: Sequence[int], source: 
         source: name of the table in messages.
     """
     names = [str(table.columns[n]).strip() for n in at]
-    return [*_of_sums(table, names, at, source), *_of_items(item, names, source), *_beyond(table, names, at, source)]
+    sums = _of_sums(table, names, at, source) or _of_classes(table, names, at, source)
+    notes = [*sums, *_of_rows(table, at, source), *_of_items(item, names, source), *_beyond(table, names, at, source)]
+    decide = _decide(table, names, at)
+    if decide:
+        notes.append(
+            f"{source}: {listed(decide, 3)} {'is' if len(decide) == 1 else 'are'} read as workers, but may state the true label, "
+            f"or decide where others differ; if so, name the workers with workers=[...], and truth={decide[0]!r}"
+        )
+    crossed = _crossed(names)
+    if crossed:
+        notes.append(
+            f"{source}: the columns {listed(names, 4)} are read as workers, each its own; their names combine "
+            f"{listed(crossed[0], 3)} with {listed(crossed[1], 3)}: if these are rounds or questions of one worker, name the "
+            f"columns of one round or question with workers=[...]"
+        )
+    return notes
+
+
+def notes_on_last_rows(items: Sequence[Any], source: str) -> list[str]:
+    """Return a note on rows at the end of a table that have words where all others have numbers, such as ages of workers.
+
+    Args:
+        items: the identifiers of the rows, in order.
+        source: name of the table in messages.
+    """
+    names = [str(name).strip() for name in items]
+    size = next((n for n, name in enumerate(reversed(names)) if written_number(name)), len(names))
+    above = names[: len(names) - size]
+    if not 0 < size <= _LAST_ROWS or len(above) < max(_MANY_ROWS, size) or not all(map(written_number, above)):
+        return []
+    return [
+        f"{source}: {listed(names[-size:], 3)} at the end {'is' if size == 1 else 'are'} read as items, though all others are "
+        f"numbers; if {'this is no item' if size == 1 else 'these are no items'}, such as a description of the workers, delete "
+        f"{'it' if size == 1 else 'them'}"
+    ]
 
 
 def _of_sums(table: pd.DataFrame, names: list[str], at: Sequence[int], source: str) -> list[str]:
@@ -116,3 +198,63 @@ def _beyond(table: pd.DataFrame, names: list[str], at: Sequence[int], source: st
         f"{source}: {listed(right, 4)} to the right of a blank column {'is' if len(right) == 1 else 'are'} read as workers; "
         f"if this is another table, such as a legend, delete it, or name the workers with workers=[...]"
     ]
+
+
+def _of_classes(table: pd.DataFrame, names: list[str], at: Sequence[int], source: str) -> list[str]:
+    """Return a note where columns of numbers have names of classes, such as ``pos`` and ``neg``, or ``n_cat`` and ``n_dog``."""
+    plain = [words(name) for name in names]
+    matching = [_NUMBER_OF.fullmatch(name) for name in plain]
+    starts = {match[1] for match in matching if match}
+    if len(names) < 2 or not (_CLASSES.issuperset(plain) or (all(matching) and len(starts) == 1)):
+        return []
+    if not all(written_number(label) for n in at for label in labels_of(table.iloc[:, n]).labels):
+        return []
+    return [
+        f"{source}: {listed(names, 3)} are read as workers, but may be classes by their names, with numbers of votes or a 1 for "
+        f"the class of an item; if so, this is no table of workers: use Annotations.from_counts, or write a row for each "
+        f"annotation"
+    ]
+
+
+def _of_rows(table: pd.DataFrame, at: Sequence[int], source: str) -> list[str]:
+    """Return a note where a column that is no worker names the worker of each row."""
+    rest = [str(name).strip() for n, name in enumerate(table.columns) if n not in at]
+    named = next((name for name in rest if names_row(name)), None)
+    if named is None:
+        return []
+    return [
+        f"{source}: the column {named!r} names a worker for each row by its name: if so, this is no table with a column for each "
+        f"worker: write a row for each annotation, with the columns task, worker and label"
+    ]
+
+
+def _decide(table: pd.DataFrame, names: list[str], at: Sequence[int]) -> list[str]:
+    """Return the columns that by their names decide, or have a label exactly where others differ."""
+    out = [name for name in names if _DECIDES.fullmatch(words(name))]
+    if len(names) < _COLUMNS or len(table) < _MANY_ROWS:
+        return out if 2 * len(out) < len(names) else []
+    codes = {}
+    position: dict[str, int] = {}
+    for n in at:
+        column = labels_of(table.iloc[:, n])
+        known = np.array([*(position.setdefault(label.casefold(), len(position)) for label in column.labels), -1])
+        codes[n] = known[column.codes]
+    for name, n in zip(names, at, strict=True):
+        others = np.stack([codes[m] for m in at if m != n])
+        given = np.where(others >= 0, others, others.max(0))
+        differ = (others >= 0).any(0) & (given != given[0]).any(0)
+        filled = codes[n] >= 0
+        if name not in out and filled.sum() > 1 and (~filled).sum() > 1 and bool((filled == differ).all()):
+            out.append(name)
+    return out if 2 * len(out) < len(names) else []
+
+
+def _crossed(names: list[str]) -> tuple[list[str], list[str]] | None:
+    """Return the two sets of words of which the names are all combinations, such as workers and questions."""
+    parts = [words(name).partition("_") for name in names]
+    if len(names) < 4 or not all(between for _, between, _ in parts):
+        return None
+    first, last = (list(dict.fromkeys(part[n] for part in parts)) for n in (0, 2))
+    if min(len(first), len(last)) < 2 or len(first) * len(last) != len(names) or len(set(parts)) < len(parts):
+        return None
+    return (first, last) if all(map(_ROUND.fullmatch, (*first, *last))) else None

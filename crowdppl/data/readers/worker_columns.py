@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.data.readers.worker_pairs import names_row, pairs_of, words
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.missing_words import is_for_nothing
 from crowdppl.errors import DataError, listed
@@ -34,9 +35,11 @@ _ABOUT_ITEMS = re.compile(
     r"(text|sentence|tweet|comment|content|title|body|document|passage|question|prompt|premise|hypothesis|description|note|remark)"
     r"(_?[ab12]|_?text)?s?|raw_?text|url|uri|link|image|image_?(url|file|path)|file(_?name)?|path|source|split|fold|subset|set"
     r"|lang|language|date|time|timestamp|created(_at)?|updated(_at)?|author|user_?name|(item|task|text|doc|tweet|example|unit)_?id"
-    r"|uuid|guid|index|row|unnamed: ?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
+    r"|uuid|guid|index|row|unnamed:[ _]?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
     r"|batch(_?(id|number|no))?|round|iteration|page|line|position|order|priority|mean|average|avg|std|sd|variance|sum|total|count"
-    r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?agree(s|d|ment)?|kappa|status|discussion"
+    r"|n_?(votes|labels|raters|annotators|workers)|(percent_?)?(dis)?agree(s|d|ment)?|kappa|status|discussion"
+    r"|match(es|ed)?|identical|discrepan(t|cy|cies)|conflicts?"
+    r"|(resolved|adjudicated|reviewed|checked|annotated|labell?ed|coded|approved|verified|assigned)_(by|to)"
     r"|difficulty|complexity|schwierigkeit|redcap_\w+|submitdate|lastpage|startlanguage"
 )
 # Whether a form of REDCap is complete, and the values of these columns; they may also be the complete labels of a worker.
@@ -51,7 +54,9 @@ _OF_PEOPLE = re.compile(r"\. |[-@]")
 # Names of columns with answers of a model, or with what is known of an item, which are workers, too, in other tables.
 _UNSURE = re.compile(
     r"(model|machine|auto(matic)?|ai|llm|gpt|bert|classifier|predicted|prediction|pred|baseline)([_\d]\w*)?|y_pred"
-    r"|\w+_(pred|prediction)|category|topic|domain|genre|year|age|gender|sex|country|region|condition"
+    r"|\w+_(pred|prediction)|category|topic|domain|genre|year|age|gender|sex|country|region|condition|sure|certain|confident"
+    r"|skip(ped)?|(to_?)?exclude[ds]?|flag(ged)?|done|site|cent(er|re)|hospital|ward|cohort|arm|group|strat(um|a)|scanner|modality"
+    r"|ethnicity|education|species|stage|visit|session|phase"
 )
 # Names of people among them, and what is known of an item as programs and people write it ("is_test", "Is spam").
 _PEOPLE = re.compile(r"(Ai|Bert)\b|.*@")
@@ -226,13 +231,8 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s.-]+", "_", name.strip().lower())
 
 
-def _words(name: str) -> str:
-    """Return the words of a name without its signs: ``confidence_ann`` for ``Confidence (ann)``."""
-    return re.sub(r"[^\w%]+", "_", name.strip().lower()).strip("_")
-
-
 def _perhaps(name: str) -> bool:
-    return _PERHAPS.fullmatch(_words(name)) is not None and _OF_PEOPLE.search(name.strip()) is None
+    return _PERHAPS.fullmatch(words(name)) is not None and _OF_PEOPLE.search(name.strip()) is None
 
 
 def unsure(names: Sequence[str]) -> list[str]:
@@ -244,11 +244,11 @@ def unsure(names: Sequence[str]) -> list[str]:
 def _in_doubt(name: str) -> bool:
     if _PEOPLE.match(name):
         return False
-    words = _words(name)
+    plain = words(name)
     # "score?" may be a name of a worker, and may be "score".
-    signs = len(words) > 1 and words != _plain(name) and (_LABELS.fullmatch(words) or _ABOUT_ITEMS.fullmatch(words))
-    initials = _INITIALS.fullmatch(name) and _not_a_worker(words)
-    return bool(signs or initials or _perhaps(name) or _UNSURE.fullmatch(words) or _IS.fullmatch(name))
+    signs = len(plain) > 1 and plain != _plain(name) and (_LABELS.fullmatch(plain) or _ABOUT_ITEMS.fullmatch(plain))
+    initials = _INITIALS.fullmatch(name) and _not_a_worker(plain)
+    return bool(signs or initials or _perhaps(name) or _UNSURE.fullmatch(plain) or _IS.fullmatch(name))
 
 
 def renamed_copies(names: Sequence[str]) -> list[str]:
@@ -258,28 +258,28 @@ def renamed_copies(names: Sequence[str]) -> list[str]:
 
 def names_an_item(name: str) -> bool:
     """Return whether the name of a column is that of an item, by a word and a number."""
-    return _NAMED_ITEM.fullmatch(_words(name)) is not None
+    return _NAMED_ITEM.fullmatch(words(name)) is not None
 
 
 def names_a_worker(name: str) -> bool:
     """Return whether the name of a column says that it names workers."""
-    return _WORKERS.fullmatch(_words(name)) is not None
+    return _WORKERS.fullmatch(words(name)) is not None
 
 
 def names_workers(name: str, others: Sequence[str]) -> bool:
     """Return whether the first column of a table names workers, by its name, and no other column does."""
-    return names_a_worker(name) and not any(map(_OF_WORKER.search, map(_words, others)))
+    return names_a_worker(name) and not any(map(_OF_WORKER.search, map(words, others)))
 
 
 def look_like_items(names: Sequence[str], rows: int) -> bool:
     """Return whether columns are those of items: most are numbered or long texts, or they are many more than the rows."""
-    items = sum(_ITEM.fullmatch(_words(name)) is not None or name.count(" ") >= 4 or len(name) > 40 for name in names)
+    items = sum(_ITEM.fullmatch(words(name)) is not None or name.count(" ") >= 4 or len(name) > 40 for name in names)
     return 2 * items > len(names) or len(names) > max(_MANY_COLUMNS, _TIMES_ROWS * rows)
 
 
 def _beside(names: Sequence[str], rest: Sequence[int]) -> list[int]:
     """Return the columns with what workers entered beside their labels: ``ann_confidence`` beside ``ann`` or ``ann_label``."""
-    plain = {n: _words(names[n]) for n in rest}
+    plain = {n: words(names[n]) for n in rest}
     of_worker = {n: next((m[1] for form in _BESIDE if (m := form.fullmatch(name))), None) for n, name in plain.items()}
     if not any(of_worker.values()):
         return []
@@ -303,12 +303,12 @@ def _without_labels(columns: dict[int, Cells], perhaps: Sequence[int]) -> list[i
         return sum(owners[label] <= (n in others) for label in labels[n]) / max(len(labels[n]), 1)
 
     related = {n for n in others if labels[n] and unshared(n) < 0.5}
-    words = {n for n in others if labels[n] and not any(map(written_number, labels[n]))}
+    texts = {n for n in others if labels[n] and not any(map(written_number, labels[n]))}
     filled = {n for n in others if labels[n]}
     out = []
     for n in perhaps:
         numbers = all(map(written_number, labels[n]))
-        among_words = bool(filled - {n}) and filled - {n} <= words
+        among_words = bool(filled - {n}) and filled - {n} <= texts
         judged = len(related - {n}) >= 2 and unshared(n) >= (0.5 if numbers else 1)
         if not labels[n] or (numbers and among_words) or judged:
             out.append(n)
@@ -374,8 +374,8 @@ def _largest_group(columns: dict[int, Counter[str]]) -> set[int]:
 def _is_text(column: Cells) -> bool:
     """Return whether a column holds sentences: distinct values of several words."""
     counts = column.counts
-    words = np.mean([label.count(" ") + 1 for label in column.labels]) if column.labels else 0
-    return bool(words >= 4 and len(counts) > 0.8 * counts.sum())
+    length = np.mean([label.count(" ") + 1 for label in column.labels]) if column.labels else 0
+    return bool(length >= 4 and len(counts) > 0.8 * counts.sum())
 
 
 def before_totals(names: Sequence[Any]) -> int:
@@ -387,13 +387,16 @@ def before_totals(names: Sequence[Any]) -> int:
 
 
 def looks_wide(table: pd.DataFrame) -> bool:
-    """Return whether a table seems to have a column for each worker: at least two with the same few labels."""
+    """Return whether a table seems to have a column for each worker: at least two with the same few labels, or two for each."""
     table = table.head(1000)
+    if pairs_of(table):
+        return True
     try:
         parts = layout(table, "")
     except DataError:
         return False
-    if not table.shape[1]:
+    names = [str(name).strip() for name in table.columns]
+    if not names or any(names_row(name) for n, name in enumerate(names) if n not in parts.workers and n != parts.item):
         return False
     table = table.iloc[: before_totals(table.iloc[:, parts.item].tolist())]
     columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in parts.workers]

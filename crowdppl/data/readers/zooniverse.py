@@ -13,7 +13,7 @@ from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.table.cells import PARTS, absent
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, listed
 
 COLUMNS = frozenset(("annotations", "subject_ids", "user_name"))
 
@@ -45,6 +45,9 @@ def zooniverse(file: SourceFile, choices: Choices) -> Records:
     otherwise = f"its {parts:,} answers are marks on subjects, not labels of them" if parts else None
     question = choose(list(questions), choices, file.name, otherwise)
     metadata = [_object(row.get("metadata")) for row in records]
+    details = [
+        _details(row["annotations"], question.removeprefix(name)) for row, name in zip(records, names, strict=True)
+    ]
     seconds = durations(metadata, "started_at", "finished_at")
     rows = Rows(file.name, choices, question)
     for n, (row, name, given) in enumerate(zip(records, names, answers, strict=True)):
@@ -61,6 +64,12 @@ def zooniverse(file: SourceFile, choices: Choices) -> Records:
             rows.add(
                 row["subject_ids"], row["user_name"], value, row.get("created_at"), seconds[n], where=where, record=n
             )
+    rows.note(
+        "{} classifications have answers about a choice ({details}), which are not read".replace(
+            "{details}", listed(sorted({one for names in details for one in names}), 3)
+        ),
+        sum(map(bool, details)),
+    )
     if len(questions) > 1:
         rows.note(f"the answers to {len(questions) - 1} other questions are not read")
     subjects = [_subject(row.get("subject_data")) for row in records]
@@ -96,11 +105,27 @@ def _answers(cell: Any, where: str) -> dict[str, Any]:
 def _labels(value: Any) -> Any:
     """Return the choices of surveys and drop-down lists as labels; other answers unchanged."""
     if isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
-        if all("choice" in part for part in value):
+        if all("choice" in part for part in value):  # what a survey asks of each choice has a note, see _details
             return [part["choice"] for part in value]
         if all("option" in part for part in value):
             return [part.get("label") or part.get("value") for part in value]
     return value
+
+
+def _details(cell: Any, task: str) -> list[str]:
+    """Return the names of the questions that a survey asks about a choice, and that were answered."""
+    try:
+        entries = json.loads(cell) if isinstance(cell, str) else []
+    except (ValueError, RecursionError):
+        return []
+    values = [
+        part
+        for entry in (entries if isinstance(entries, list) else [entries])
+        if isinstance(entry, Mapping) and str(entry.get("task")) == task
+        for part in (entry["value"] if isinstance(entry.get("value"), list) else [])
+        if isinstance(part, Mapping) and "choice" in part
+    ]
+    return [name for part in values for name, given in (part.get("answers") or {}).items() if given]
 
 
 def _is_part(value: Any) -> bool:

@@ -36,10 +36,24 @@ _NOBODY = frozenset(
 )
 _FOR_NOBODY = _NOBODY | PROGRAMS
 _SUMMARY = re.compile(
-    r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicated|adjudication|final|resolved|curated"
+    r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicated|adjudication|adjudicators?|arbiter|arbitrator|tie_?breaker|final|resolved|curated"
     r"|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
     r"|(grand_?)?total|sum|all|overall|average|mean|median"
 )
+# Between the names of several people, and a name with an e-mail address behind it.
+_TOGETHER = re.compile(r"\s*[;,/|&+]\s*|\s+(?:and|und|et)\s+")
+_WITH_ADDRESS = re.compile(r"[^<>()@]+[<(](?:mailto:)?([^<>()\s@]+@[^<>()\s@]+)[>)]")
+# Names of sessions by their time, after the name of a data set or without one; at least so many show it.
+_TIME = re.compile(
+    r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
+)
+_FEWEST = 2
+_SUMS = frozenset(
+    word
+    for one in ("total", "totals", "grand total", "sum", "subtotal", "gesamt", "summe")
+    for word in (one, one.title(), one.upper())
+)
+_NUMERIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
@@ -67,6 +81,7 @@ def notes_on(names: Array, role: str, source: str, alike: Iterable[str] = ()) ->
         return _of_rounded([str(name) for name in names.tolist()] if _large(names) else [], role, source)
     texts = names.tolist()
     notes = _of_nobody(texts, role, source) + _of_rounded(texts, role, source) + _of_programs(texts, role, source)
+    notes += _of_several(texts, role, source) + _of_times(texts, role, source) + _of_sums(texts, role, source)
     pairs = other_forms(texts, role, set(alike))
     if pairs:
         examples = ", ".join(f"{name!r} and {other!r}" for name, other in pairs[:2])
@@ -104,6 +119,42 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
                 if _PERSON.fullmatch(_words(name, "_"))
             ][:1]
     return [*notes, _as_name(nothing, role, source)] if nothing else notes
+
+
+def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
+    """Return a note on names that consist of other names, as where several people share a cell."""
+    if role not in _PEOPLE:
+        return []
+    joined = [name for name in texts if _TOGETHER.search(name)]
+    known = {name.strip().casefold() for name in texts} if joined else set()
+    for name in joined:
+        parts = [part.strip().casefold() for part in _TOGETHER.split(name) if part.strip()]
+        if len(set(parts)) > 1 and known.issuperset(parts):
+            return [
+                f"{source}: the {role} {name!r} is read as one, though its parts are names of other {role}s; if it is several, "
+                f"write a row for each"
+            ]
+    return []
+
+
+def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
+    """Return a note where all names of workers are times, as tools name sessions of nobody."""
+    if role not in _PEOPLE or len(texts) < _FEWEST or not all(map(_TIME.fullmatch, texts)):
+        return []
+    return [
+        f"{source}: the names of all {role}s are times, such as {texts[0]!r}, as tools name sessions without a name: a person "
+        f"with two sessions is two {role}s, and two persons may be one; export the names of people"
+    ]
+
+
+def _of_sums(texts: Sequence[str], role: str, source: str) -> list[str]:
+    """Return a note on an item by the name of a sum, where all others are numbers."""
+    sums = sorted(_SUMS.intersection(texts)) if role not in _PEOPLE else []
+    if not sums or not all(_NUMERIC.fullmatch(name) for name in texts if name not in sums):
+        return []
+    return [
+        f"{source}: the {role} {sums[0]!r} is none by its name, as all others are numbers; if its rows are sums, drop them"
+    ]
 
 
 def _as_name(nothing: Sequence[str], role: str, source: str) -> str:
@@ -198,6 +249,8 @@ def _form(name: str, role: str) -> str:
     if (name.isalnum() and name.isascii()) or _NUMBER.fullmatch(name):
         return name.lower()
     text = decoded(name)
+    if role in _PEOPLE and (address := _WITH_ADDRESS.fullmatch(text.strip())):
+        text = address[1]
     text = unquote(text) if "%" in text else text
     text = html.unescape(text) if "&" in text else text
     quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None

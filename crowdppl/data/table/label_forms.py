@@ -11,12 +11,14 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.table.identifier_forms import SHEET_DATE, decoded
-from crowdppl.data.table.spellings import folded
+from crowdppl.data.table.label_values import RIGHT, WRONG, notes_on_values, plain_signs, two_ways
+from crowdppl.data.table.spellings import folded, visible
 from crowdppl.errors import listed
 
 Array = npt.NDArray[Any]
@@ -24,8 +26,8 @@ Array = npt.NDArray[Any]
 # More labels than these are not compared.
 MOST = 200
 # Words for true and false; two pairs of them in one column may be one.
-_TRUE = "yes y true t 1 ja oui si s\u00ed on positive pos"
-_FALSE = "no n false f 0 nein non off negative neg"
+_TRUE = "yes y true t 1 ja oui si s\u00ed on positive pos pass"
+_FALSE = "no n false f 0 nein non off negative neg fail"
 # Labels that are no longer are codes, such as those of languages.
 _CODE = 2
 # Abbreviations are no longer, and no words of their own, as these are.
@@ -33,6 +35,7 @@ _ABBREVIATION = 3
 _SHORT = "man pro con car cat art bus arm sun sea ham pen add all any air age act for not per who one two"
 _SHORT_WORDS = frozenset(_SHORT.split())
 _TRUTH = {word: value for value, words in enumerate((_FALSE, _TRUE)) for word in words.split()}
+_TRUTH |= {WRONG[0]: 0, RIGHT[0]: 1, "\U0001f44e": 0, "\U0001f44d": 1}
 # A label and a number between 0 and 1, or a percentage: probably a confidence.
 _WITH_NUMBER = re.compile(
     r"(?P<label>\D.*?)\s*(?:\(|\[|[:=|,;@]\s*)(?P<number>[01]?[.,]\d+|[01][.,]0*|\d{1,3}\s*%)\s*[)\]]?"
@@ -42,6 +45,8 @@ _AROUND = re.compile(r"^[\s\"'`(\[]+(?=.*\w)|(?<=\w)[\s\"'`)\].,;:!]+$")
 _PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s*\*+")
 # A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
 _NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
+# Signs as addresses write them.
+_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
 # What may stand between the letters of a name; between digits it is a part of a number.
 _GAPS = re.compile(r"(?<=[^\W\d])[\s_.-]+(?=\w)|(?<=\d)[\s_.-]+(?=[^\W\d])")
@@ -60,7 +65,17 @@ _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
 _ENOUGH, _TIMES = 2, 2
 
 
-def notes_on(label: Array, worker: Array, item: Array, labels: Array, workers: Array, where: str) -> list[str]:
+def notes_on(
+    label: Array,
+    worker: Array,
+    item: Array,
+    labels: Array,
+    workers: Array,
+    where: str,
+    *,
+    role: str = "workers",
+    fix: str | None = None,
+) -> list[str]:
     """Return notes on classes that may be one, and on labels with more than a label in them.
 
     Args:
@@ -70,6 +85,8 @@ def notes_on(label: Array, worker: Array, item: Array, labels: Array, workers: A
         labels: the classes, ``(K,)``.
         workers: the workers, ``(J,)``.
         where: location of the labels, for messages.
+        role: what the workers are called.
+        fix: what to do where labels are one. Defaults to the option ``map``.
     """
     if not 2 < len(labels) <= MOST:
         return []
@@ -78,13 +95,18 @@ def notes_on(label: Array, worker: Array, item: Array, labels: Array, workers: A
     pairs = _pairs(names) if labels.dtype == object else []
     if pairs:
         examples = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:3])
+        merge = f"merge them with map={{{pairs[0][0]!r}: {pairs[0][1]!r}}}" if fix is None else fix
         notes.append(
-            f"{where}: {examples} may be the same in two forms, and are different classes; if they are one, merge them with "
-            f"map={{{pairs[0][0]!r}: {pairs[0][1]!r}}}"
+            f"{where}: {examples} may be the same in two forms, and are different classes; if they are one, {merge}"
         )
-    if labels.dtype == object:
+    if labels.dtype == object and fix is not None:
+        notes += _of_numbers(names, where)
+    elif labels.dtype == object:
         notes += _of_numbers(names, where) + _of_dates(names, where) + _of_commas(names, where)
-    return notes or _of_groups(label, worker, item, names, workers, where)
+        notes += notes_on_values(names, where)
+    return notes or _of_groups(
+        label, worker, item, names, workers, where, role, fix or "name them alike with map={...}"
+    )
 
 
 def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -99,23 +121,29 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
         groups[_bare(match["stem"] if match else name) or name].append(name)
     ordered = [sorted(group, key=lambda name: (len(name), name)) for group in groups.values()]
     marked = [(other, group[0]) for group in ordered for other in group[1:]]
-    return marked or _truth_values(names) or _all_in_pairs(names) or [*_same_letters(names), *_with_codes(names)]
+    return (
+        marked
+        or _truth_values(names)
+        or two_ways(names)
+        or _all_in_pairs(names)
+        or [*_same_letters(names), *_with_codes(names)]
+    )
 
 
 def _bare(name: str) -> str:
-    text = html.unescape(name)
+    text = visible(html.unescape(unquote(name) if _ENCODED.search(name) else name))
     paired = _PAIRED.fullmatch(text.strip())
     text = _TAG.sub("", text) if paired is None else paired["angle"] or paired["star"]
     while (shorter := _AROUND.sub("", text)) != text:
         text = shorter
     text = re.sub(r"^(\d+),(\d+)$", r"\1.\2", text)
-    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", folded(text))
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", folded(plain_signs(text)))
 
 
 def _truth_values(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs where the words for true and for false are of several kinds, such as yes and True."""
-    known = [name for name in names if folded(name) in _TRUTH]
-    sides = [[name for name in known if _TRUTH[folded(name)] == value] for value in (1, 0)]
+    known = [name for name in names if _word(name) in _TRUTH]
+    sides = [[name for name in known if _TRUTH[_word(name)] == value] for value in (1, 0)]
     numbers = {"0", "1"}
     if any(len(side) < 1 for side in sides) or max(map(len, sides)) < 2:
         return []
@@ -125,6 +153,10 @@ def _truth_values(names: Sequence[str]) -> list[tuple[str, str]]:
     if max(map(len, names)) == 1 and not numbers <= set(names):
         return []  # so are single letters
     return [(side[1], side[0]) for side in sides if len(side) > 1]
+
+
+def _word(name: str) -> str:
+    return folded(plain_signs(name))
 
 
 def _same_letters(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -234,7 +266,9 @@ def _of_dates(names: Sequence[str], where: str) -> list[str]:
     ]
 
 
-def _of_groups(label: Array, worker: Array, item: Array, names: Sequence[str], workers: Array, where: str) -> list[str]:
+def _of_groups(
+    label: Array, worker: Array, item: Array, names: Sequence[str], workers: Array, where: str, role: str, fix: str
+) -> list[str]:
     """Return a note where workers fall in groups without a label in common, who labelled items in common."""
     given = np.zeros((len(workers), len(names)), dtype=bool) if len(workers) <= 2_000 else None
     if given is None:
@@ -258,6 +292,6 @@ def _of_groups(label: Array, worker: Array, item: Array, names: Sequence[str], w
     one, other = ([names[n] for n in np.flatnonzero(given[side].any(0)).tolist()] for side in (first, ~first))
     who = [str(workers[np.flatnonzero(side)[0]]) for side in (first, ~first)]
     return [
-        f"{where}: workers such as {who[0]!r} give {listed(one, 3)} and others such as {who[1]!r} give {listed(other, 3)}, and "
-        f"none of them both, to the same items; if these are the same labels, name them alike with map={{...}}"
+        f"{where}: {role} such as {who[0]!r} give {listed(one, 3)} and others such as {who[1]!r} give {listed(other, 3)}, and "
+        f"none of them both, to the same items; if these are the same labels, {fix}"
     ]

@@ -15,6 +15,7 @@ from crowdppl.errors import DataError, listed, suggestion, warn
 # Names of columns that state what was asked, compared without capitals; and of those that state what was looked at.
 CRITERIA = ("criterion", "criteria", "metric", "scorer", "rubric", "dimension", "aspect")
 USUAL = (*CRITERIA, "question", "question_id", "attribute", "subtask", "field", "system", "model")
+USUAL = (*USUAL, "variable", "trait", "facet", "construct", "label_name", "question_text", "question_name")
 # A column with more values is none of these, unless the caller names it.
 MOST = 50
 # Share of the pairs of item and person with several values, from which a column tells them apart.
@@ -121,6 +122,32 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
                 f"where a file is read; or write item and {column} into one column and name it with task=...; or drop the column "
                 f"if the annotations are repeated ones"
             )
+
+
+def notes_on_several(
+    frame: pd.DataFrame, columns: Sequence[Any], source: str, taken: Collection[Any] = ()
+) -> list[str]:
+    """Return a note on a column that has each of its values once for every worker and item, as that of questions or rounds has.
+
+    Columns of a usual name (:data:`USUAL`) are those of :func:`refuse_several`.
+
+    Args:
+        frame: the table, with repeated annotations.
+        columns: its columns of tasks, workers and labels.
+        source: name of the table in messages.
+        taken: further columns that the caller named.
+    """
+    who = columns[:2]
+    for column in unused(frame, [*columns, *taken]):
+        if str(column).strip().lower() in USUAL or not tells_apart(frame, column, who, every=True):
+            continue
+        values = pd.unique(frame[column].dropna().astype(object)).tolist()
+        return [
+            f"{source}: workers have several annotations of an item, which column {str(column)!r} tells apart "
+            f"({listed(values, 3)}); they are read as repeated annotations of one true label: if each has one of its own, keep "
+            f"the rows of one, or write item and {column} into one column and name it with task=..."
+        ]
+    return []
 
 
 def _are_numbers(labels: pd.Series[Any]) -> bool:

@@ -38,6 +38,17 @@ _REFUSED = frozenset(
         "removed",
     )
 )
+# Columns that say what a row is, and what is no annotation of a worker among annotations of an item.
+_KIND = re.compile(r"((annotation|label|annotator|record|row|author|worker|source)_?)?(type|kind|source|origin|role)")
+_KIND_FLAG = re.compile(
+    r"(is_?|was_?)?(gold(en)?(_?standard)?|prediction|predicted|model|auto(matic(ally)?)?|machine|pre_?annotat(ed|ion)|synthetic"
+    r"|consensus|adjudicat(ed|ion)|ground_?truth|llm|ai)"
+)
+_NO_ANNOTATION = re.compile(
+    r"(model|machine|auto(matic)?|ai|llm|silver)?[ _-]?(predictions?|predicted|suggestions?|pre[ _-]?(annotations?|label(s|ed)?))"
+    r"|model|machine|auto(mated|matic|matically generated)?|ai|llm|bot|gold(en)?([ _-]?(standard|label))?|ground[ _-]?truth"
+    r"|consensus|majority([ _-]?vote)?|aggregated?|adjudicat(ed|ion|or)|final|resolved|test[ _-]?question|synthetic|simulated"
+)
 _TRUE = re.compile(
     r"(gold|true|truth|ground_?truth|correct|reference|expert|adjudicated)(_?(label|class|answer|standard|value))?"
 )
@@ -46,7 +57,8 @@ _INPUT = re.compile(r"text|sentence|tweet|content|document|passage|image|image_?
 NOTED = "crowdppl_noted"
 # Rows at the beginning of a table by which a column that is not used is judged.
 _ROWS = 100_000
-_YES = frozenset(("true", "1", "yes", "y", "t", "x"))
+_YES = frozenset(("true", "1", "yes", "y", "t", "x", "1.0"))
+_NO = frozenset(("false", "0", "no", "n", "f", "", "0.0"))
 _COUNT = re.compile(
     r"n|count|counts|freq|frequency|weight|weights|votes|n_?(votes|times|labels|annotations)|num_?(votes|times)"
 )
@@ -120,7 +132,9 @@ def notes_on_columns(
         elif _COUNT.fullmatch(plain):
             notes += _of_counts(frame[name], frame[used[0]], source)
         elif _TRUE.fullmatch(plain) and not truth_known:
-            notes += _of_truth(frame.iloc[:_ROWS], used, name, source)
+            notes += _of_truth(frame.iloc[:_ROWS], used, name, source) or _of_kinds(frame, used, name, plain, source)
+        elif _KIND.fullmatch(plain) or _KIND_FLAG.fullmatch(plain):
+            notes += _of_kinds(frame, used, name, plain, source)
         elif _INPUT.fullmatch(plain):
             notes += _of_inputs(frame[used[0]].iloc[:_ROWS], frame[name].iloc[:_ROWS], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
@@ -162,6 +176,36 @@ def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     return [
         f"{source}: {rows} {listed(refused, 3)} in the column {str(column.name)!r}, which is not used; if these annotations are "
         f"not to count, drop the rows"
+    ]
+
+
+def _of_kinds(frame: pd.DataFrame, used: Sequence[Any], name: Any, plain: str, source: str) -> list[str]:
+    """Return a note on rows that are no annotations of workers by a column, beside others of the same item that are."""
+    counts = _values(frame[name])
+    texts = [str(value) for value in counts.index]
+    if len(counts) < 2 or isinstance(frame[used[0]], pd.DataFrame):
+        return []
+    if _KIND_FLAG.fullmatch(plain):
+        special = {text for text in texts if text in _YES} if set(texts) <= _YES | _NO else set()
+    else:
+        special = {text for text in texts if _NO_ANNOTATION.fullmatch(text)}
+    if not special or len(special) == len(texts):
+        return []
+    try:
+        of_item = pd.factorize(frame[used[0]])[0]
+    except TypeError:  # lists and objects
+        return []
+    codes, values = pd.factorize(frame[name])
+    chosen = [str(value).strip().casefold() in special for value in values.tolist()]
+    flagged = np.array([*chosen, False])[codes]
+    both = np.intersect1d(of_item[flagged], of_item[~flagged])
+    if not len(both[both >= 0]):
+        return []
+    size = int(flagged.sum())
+    return [
+        f"{source}: {'1 row has' if size == 1 else f'{size:,} rows have'} {listed(sorted(special), 3)} in the column "
+        f"{str(name)!r}, which is not used, beside other rows of the same items; if these are no annotations of workers, drop "
+        f"them, and give true labels as truth=..."
     ]
 
 

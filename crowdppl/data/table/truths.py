@@ -48,6 +48,26 @@ class KnownTruths(NamedTuple):
         return self._replace(item=self.item.take(kept), label=self.label.take(kept), rows=self.rows[kept])
 
 
+def notes_on_unknown(known: Array, given: Array, labels: Array, source: str) -> list[str]:
+    """Return a note on known truths that are labels which no worker gives: they may be written otherwise.
+
+    Args:
+        known: class of each item, -1 if unknown, ``(N,)``.
+        given: label of each annotation, ``(A,)``.
+        labels: names of the classes, ``(K,)``.
+        source: name of the table in messages.
+    """
+    counts = np.bincount(known[known >= 0], minlength=len(labels))
+    unknown = np.flatnonzero((counts > 0) & (np.bincount(given, minlength=len(labels)) == 0))
+    if not len(unknown):
+        return []
+    names = listed([labels[n] for n in unknown.tolist()], 3)
+    return [
+        f"{source}: {int(counts[unknown].sum()):,} of {int(counts.sum()):,} known truths are labels that no worker gives "
+        f"({names}); if they are written otherwise, write truths and labels alike"
+    ]
+
+
 def known_without_codes(known: KnownTruths, labels: Sequence[Any]) -> tuple[KnownTruths, list[str]]:
     """Return known truths without -1, as programs write it for unknown, and a note; labels that workers give stay.
 

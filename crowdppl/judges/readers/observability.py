@@ -42,8 +42,8 @@ def langfuse(content: Content, rows: Collector) -> None:
     """Read Langfuse's scores (CSV, JSON, JSON Lines) from its interface, its programming interface or a blob storage.
 
     A row is a score. The item is the trace, or the observation if a trace has scores of several. The system is the name of the
-    trace, where the export states it. The metric is ``name``. Scores
-    with the source ``ANNOTATION`` are verdicts of people, those with ``EVAL`` and ``API`` of judges. The verdict is
+    trace, where the export states it. The metric is ``name``. Scores with the source ``ANNOTATION`` are verdicts of people,
+    those with ``EVAL`` and ``API`` of judges: two where a trace has scores of one name from both. The verdict is
     ``stringValue`` for categories, ``true`` or ``false`` for booleans, and ``value`` for numbers. ``MISSING`` are scores
     without a value.
 
@@ -54,7 +54,10 @@ def langfuse(content: Content, rows: Collector) -> None:
     and scores with the source ``API`` may come from users: choose with ``metric``.
     """
     table = list(_rows(content.table))
-    several = _several_observations(table)
+    several, mixed = (
+        _several_observations(table),
+        _of_several_kinds(table, (*_TRACE, *_SESSION), ("source",), "ANNOTATION"),
+    )
     for n, row in enumerate(table, 1):
         item = (_value(row, *_OBSERVATION) if several else None) or _value(row, *_TRACE, *_SESSION, *_OBSERVATION)
         if item is None:
@@ -68,7 +71,18 @@ def langfuse(content: Content, rows: Collector) -> None:
         if str(_value(row, "source")).upper() == "ANNOTATION":
             rows.person(item, verdict, str(name), annotator=_value(row, *_AUTHOR), when=when, system=system)
         else:
-            rows.add(item, str(name), verdict, when=when, system=system)
+            judge = str(_value(row, "source")) if str(name) in mixed else None
+            rows.add(item, str(name), verdict, model=judge, when=when, system=system)
+
+
+def _of_several_kinds(table: Sequence[Row], item: Sequence[str], kind: Sequence[str], people: str) -> set[str]:
+    """Return the names of scores that one item has in several ways, as of a model and of a program: each way is a judge."""
+    kinds: dict[tuple[Any, str], set[str]] = {}
+    for row in table:
+        given, name = str(_value(row, *kind)).upper(), str(_value(row, *_PHOENIX_NAME))
+        if given != people:
+            kinds.setdefault((_value(row, *item), name), set()).add(given)
+    return {name for (_, name), ways in kinds.items() if len(ways) > 1}
 
 
 def _several_observations(table: Sequence[Row]) -> bool:
@@ -150,6 +164,7 @@ def phoenix(content: Content, rows: Collector) -> None:
     metadata is a habit, not part of the format; a CSV or Parquet file is what a user wrote from one of these tables.
     """
     table = list(_rows(content.table))
+    mixed = _of_several_kinds(table, _SPAN, _KIND, "HUMAN")
     labelled = {_phoenix_name(row, content) for row in table if _value(row, *_LABEL) is not None}
     for row in table:
         item = _value(row, *_SPAN)
@@ -167,7 +182,7 @@ def phoenix(content: Content, rows: Collector) -> None:
             item,
             name,
             verdict,
-            model=_phoenix_model(row),
+            model=_phoenix_model(row) or (str(_value(row, *_KIND)) if name in mixed else None),
             state=State.UNPARSEABLE if unparsable else None,
             score=score,
             when=when,

@@ -1,0 +1,155 @@
+"""Labels that state one value in two ways: signs, shares and fractions, names of numbered choices, comparisons, sets of words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Sequence
+
+from crowdppl.data.table.spellings import folded
+
+# Signs for right and wrong, in all their forms.
+RIGHT, WRONG = "\u2713\u2714\u2705\u2611\U0001f5f8", "\u2717\u2718\u274c\u2715\u2716\u274e\u2612"
+_SIGNS = dict.fromkeys(map(ord, RIGHT), RIGHT[0]) | dict.fromkeys(map(ord, WRONG), WRONG[0])
+_SKIN = dict.fromkeys(range(0x1F3FB, 0x1F400))
+_STARS = re.compile("[*\u2605\u2b50\ufe0f]+[\u2606]*")
+_PERCENT, _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d+)?)\s*%"), re.compile(r"[01](?:[.,]\d+)?")
+_FRACTION = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of|of)\s*(\d+)")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_CHOICE = re.compile(
+    r"(?:the )?(?:model|assistant|response|answer|option|choice|candidate|output|system|class|label|grade|rating|score|level"
+    r"|category|type|completion)[\s_:#-]*(?P<name>\d{1,3}|[a-z])(?: is better| wins)?"
+)
+_COMPARED = re.compile(r"(?P<first>\w+)\s*(?P<sign>>+|<+)\s*(?P<second>\w+)")
+_WORDS = re.compile(r"\s*(?:[\s~]|\b(?:and|or|und|oder|et|ou)\b)\s*")
+_ENDINGS, _STEM = ("ed", "d", "s"), 4
+_ARRAY = re.compile(r"\{[^{}:]*\}")
+_WITH_COUNT = re.compile(r"(?P<stem>[^\W\d][^:=]*?)\s*[:=]\s*\d+")
+_SERIAL, _RANGE = re.compile(r"[34567]\d{4}"), re.compile(r"\d{1,2}\s*[-/]\s*\d{1,2}")
+_DECIMAL = re.compile(r"-?\d+([.,]\d+)?")
+
+
+def plain_signs(text: str) -> str:
+    """Return a text with one sign for each of right and wrong, without colours of skin, and with digits of one script."""
+    if text.isascii():
+        return text
+    text = text.translate(_SKIN).translate(_SIGNS)
+    return "".join(str(unicodedata.decimal(letter, letter)) if letter.isdigit() else letter for letter in text)
+
+
+def two_ways(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of labels of one value: a way of writing, and a plainer one.
+
+    Args:
+        names: the distinct labels as text.
+    """
+    plain = {folded(name): name for name in names}
+    fractions = [m for name in plain if (m := _FRACTION.fullmatch(name))]
+    pairs = []
+    if len(fractions) > 1 and len({m[2] for m in fractions}) == 1:
+        pairs += _matched(plain, _FRACTION, lambda m: float(m[1]), _NUMBER, float)
+    elif len(fractions) > 1:  # 8/10 and 4/5
+        values: dict[float, str] = {}
+        for m in fractions:
+            if float(m[2]):
+                first = values.setdefault(round(float(m[1]) / float(m[2]), 9), plain[m[0]])
+                pairs += [(plain[m[0]], first)] if first != plain[m[0]] else []
+    pairs += _matched(plain, _PERCENT, lambda m: round(_float(m[1]) / 100, 9), _SHARE, _float)
+    pairs += _matched(plain, _STARS, lambda m: float(sum(map(m[0].count, "*\u2605\u2b50"))), _NUMBER, float)
+    pairs += _matched(plain, _CHOICE, lambda m: m["name"], re.compile(r"\d{1,3}|[a-z]"), str)
+    return pairs + _turned(plain) + _other_order(plain) + _inflected(plain)
+
+
+def _float(text: str) -> float:
+    return float(text.replace(",", "."))
+
+
+def _matched(
+    plain: dict[str, str],
+    form: re.Pattern[str],
+    value: Callable[[re.Match[str]], Hashable],
+    plainer: re.Pattern[str],
+    value_of: Callable[[str], Hashable],
+) -> list[tuple[str, str]]:
+    """Return pairs of a label in a form and one in a plainer form of the same value."""
+    written = {value(m): name for text, name in plain.items() if (m := form.fullmatch(text))}
+    if not written:
+        return []
+    other = {value_of(text): name for text, name in plain.items() if plainer.fullmatch(text)}
+    return [(name, other[key]) for key, name in written.items() if key in other]
+
+
+def _turned(plain: dict[str, str]) -> list[tuple[str, str]]:
+    """Return pairs of comparisons that say the same: ``A>B`` and ``B<A``."""
+    pairs = []
+    seen: dict[tuple[str, str, int], str] = {}
+    for text, name in plain.items():
+        m = _COMPARED.fullmatch(text)
+        if m:
+            first, second = m["first"], m["second"]
+            key = (first, second, len(m["sign"])) if m["sign"][0] == ">" else (second, first, len(m["sign"]))
+            if key in seen:
+                pairs.append((name, seen[key]))
+            seen.setdefault(key, name)
+    return pairs
+
+
+def _other_order(plain: dict[str, str]) -> list[tuple[str, str]]:
+    """Return pairs of the same words in two orders, where each word is a label, too: a set of labels."""
+    pairs = []
+    seen: dict[tuple[str, ...], str] = {}
+    for text, name in plain.items():
+        parts = tuple(sorted(_WORDS.split(text)))
+        if len(parts) > 1 and all(part in plain for part in parts):
+            if parts in seen:
+                pairs.append((name, seen[parts]))
+            seen.setdefault(parts, name)
+    return pairs
+
+
+def _inflected(plain: dict[str, str]) -> list[tuple[str, str]]:
+    """Return pairs of a word and the same with another ending: ``pass`` and ``passed``."""
+    return [
+        (plain[text + ending], name)
+        for text, name in plain.items()
+        if len(text) >= _STEM and text.isalpha()
+        for ending in _ENDINGS
+        if text + ending in plain and not text.endswith("s" if ending == "s" else "-")
+    ]
+
+
+def notes_on_values(names: Sequence[str], where: str) -> list[str]:
+    """Return notes on labels that a database, a count, or a spreadsheet has changed, and on numbers with commas and points.
+
+    Args:
+        names: the distinct labels as text.
+        where: location of the labels, for messages.
+    """
+    notes = []
+    arrays = [name for name in names if "," in name]
+    if arrays and all(map(_ARRAY.fullmatch, names)):
+        notes.append(
+            f"{where}: labels such as {arrays[0]!r} are arrays as databases write them, and each is a class of its own; "
+            f"to read them as sets, write ';' for ',', leave out the brackets, and use several='sets'"
+        )
+    counted = [_WITH_COUNT.fullmatch(name) for name in names]
+    stems = {m["stem"] for m in counted if m}
+    if all(counted) and 1 < len(stems) < len(names):
+        notes.append(
+            f"{where}: labels such as {names[0]!r} end in a number, so that one label is several classes; if it is none of the "
+            f"label, write it in a column of its own"
+        )
+    serial = [name for name in names if _SERIAL.fullmatch(name)]
+    ranges = [name for name in names if _RANGE.fullmatch(name)]
+    if serial and ranges and len(serial) + len(ranges) == len(names):
+        notes.append(
+            f"{where}: labels such as {serial[0]!r} beside {ranges[0]!r} are probably numbers of days, as a spreadsheet writes "
+            f"dates and what it took for dates: export them again as text"
+        )
+    commas, points = ([name for name in names if sign in name] for sign in ",.")
+    if commas and points and all(map(_DECIMAL.fullmatch, names)):
+        notes.append(
+            f"{where}: labels such as {commas[0]!r} and {points[0]!r} are numbers with a decimal comma and with a point, and "
+            f"read as classes; if they are numbers, write all with a point and use kind='numeric'"
+        )
+    return notes
