@@ -65,6 +65,8 @@ PRIORS: Mapping[str, BlockPrior] = {
     "judge": BlockPrior(0.0, 0.3, 1.0),
     "family": BlockPrior(0.0, 0.1, 1.0),
     "confusion": BlockPrior(0.0, 0.7, 1.0),
+    "association": BlockPrior(1.0, 1.0, 0.5),
+    "own_class": BlockPrior(0.0, 1.0, 1.0),
     "system_rate": BlockPrior(1.0, 1.0, 0.5),
     "system": BlockPrior(0.0, 0.15, 0.7),
     "strength": BlockPrior(0.0, 0.25, 0.7),

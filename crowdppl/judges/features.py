@@ -17,6 +17,8 @@ block               features
 ``judge``           ``v_ijk`` of each judge: how much the verdicts of the judge count beyond the panel's
 ``family``          the same of the families of judges: deviations that they share
 ``confusion``       mean share of label ``l``, for each class ``k``, with three to eight classes
+``association``     with more: how much more often judges say ``k`` where another says ``l``, mean over the verdicts ``l``
+``own_class``       with more: mean share of label ``k``, one for each class: labels may be more or less reliable
 ``system_rate``     log share of class ``k`` in all verdicts on the system: how common the class is there
 ``system``          one for each system and class: judges that are too kind or too strict to this system
 ``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
@@ -26,6 +28,10 @@ block               features
 ==================  ===========================================================================================
 
 The scores of a judge take the place of its labels, which are less informative.
+
+A table of confusion of many classes has too many coefficients for some hundred human labels. Which classes are confused is seen
+in the verdicts as well: if judges often say ``k`` where others say ``l``, verdicts ``l`` speak for ``k``. How much, is the one
+coefficient of ``association``.
 
 If a judge passes long answers more often, ``logit p(pass | truth, length) = a_truth + b length``, both of its verdicts say less
 for passing the longer the answer is: to first order in ``b``, each log-likelihood ratio falls by ``b length (p(pass | passes) -
@@ -98,6 +104,8 @@ class Features:
         outcome: for pairs of answers, what each class says: 1, -1 or 0 for a tie, ``(K,)``; ``None`` for single answers.
         system_rate: log share of each class in the verdicts on each system, relative to all systems, ``(S, K)``; for pairs the
             strength of each system by the verdicts, ``(S, 1)``.
+        association: how much more often judges say class ``k`` where another says ``l``, ``(K, K)``, see :func:`_association`;
+            ``(0, 0)`` with few classes.
         scored: whether the scores of a judge take the place of its labels, ``(J,)``.
         score: scores as centred ranks, ``(N, J')``; 0 without a score. ``J'`` is the number of judges with scores.
         score_consensus: weight of each of them in the consensus of scores, ``(J',)``.
@@ -119,6 +127,7 @@ class Features:
     systems: int
     outcome: Array | None
     system_rate: Array
+    association: Array
     scored: Array
     score: Array
     score_consensus: Array
@@ -167,6 +176,10 @@ class Features:
             parts["family"] = votes @ (self.family[:, None] == np.arange(self.families))
         if 2 < K <= CLASSES:
             parts["confusion"] = _by_class(votes.mean(2), K)
+        if len(self.association):
+            mean = votes.mean(2)
+            parts["association"] = (mean @ self.association)[:, :, None]
+            parts["own_class"] = mean[:, :, None] * np.eye(K)
         if self.outcome is not None:
             half = self.outcome[:, None] / 2
             first, second = (_one_hot(codes[index], self.systems) for codes in (self.system, self.opponent))
@@ -255,6 +268,9 @@ def features_of(verdicts: Verdicts, outcome: Array | None = None, value: Array |
         system_rate=_system_rates(verdicts, shares, number[:, :, 0] > 0)
         if outcome is None
         else _strengths(verdicts, outcome),
+        association=_association(np.where(scored[:, None], 0.0, shares), verdicts.family)
+        if K > CLASSES
+        else np.zeros((0, 0)),
         scored=scored,
         score=score,
         score_consensus=score_consensus,
@@ -286,6 +302,29 @@ def _system_rates(verdicts: Verdicts, shares: Array, asked: Array) -> Array:
             rates[s] = by_judge[judged].mean(0)
     log = np.log(rates)
     return np.asarray(log - log.mean(0)) if S else log
+
+
+def _association(shares: Array, family: Array) -> Array:
+    """Return how much more often than at all judges say class ``k`` where another says ``l``, the log ratio, ``(K, K)``.
+
+    Pairs of judges of one family, who err together, do not count if there are several families. Each class ``l`` has ``K``
+    pseudo-pairs in which ``k`` is as frequent as at all.
+
+    Args:
+        shares: of the labels in the verdicts of each judge on each item, 0 without verdicts, ``(N, J, K)``.
+        family: of each judge, ``(J,)``.
+    """
+    K = shares.shape[2]
+    unit = family if len(np.unique(family)) > 1 else np.arange(shares.shape[1])
+    total = shares.sum(1)  # (N, K)
+    within = np.zeros((K, K))
+    for one in np.unique(unit):
+        own = shares[:, unit == one].sum(1)
+        within += own.T @ own
+    pairs = np.maximum(total.T @ total - within, 0.0)
+    share = (total.sum(0) + 1) / (total.sum() + K)
+    given = (pairs + K * share) / (pairs.sum(1, keepdims=True) + K)
+    return np.asarray(np.log(given / share))
 
 
 def _strengths(verdicts: Verdicts, outcome: Array) -> Array:

@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 from crowdppl.isolation import isolated
 from crowdppl.judges import Verdicts, calibration, chains, human_likelihood, simulate
 from crowdppl.judges.calibration import PRIORS, calibrate, program
-from crowdppl.judges.features import _covariance, consensus_weights, features_of
+from crowdppl.judges.features import _association, _covariance, consensus_weights, features_of
 from crowdppl.judges.laplace import laplace
 
 NOT_PURE = chains.Pure(np.zeros(0, dtype=int), 0, 0.0)
@@ -318,6 +318,58 @@ def test_without_labels_the_posterior_is_the_prior(small):
         assert draws.mean() == pytest.approx(math.log(PRIORS[block.name].scale), abs=0.05)
         assert draws.std() == pytest.approx(PRIORS[block.name].spread, rel=0.05)
     assert prior.block("confusion") is None
+
+
+def many_classes(K=10, n=300):
+    """A panel of judges of three families, who take each class for the one beside it in a third of the verdicts."""
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, K, n)
+    said = np.where(rng.random((6, n)) < 0.33, truth ^ 1, truth)
+    said = np.where(rng.random((6, n)) < 0.1, rng.integers(0, K, (6, n)), said)
+    rows = [(i, f"{'aabbcc'[j]}{j}", "aabbcc"[j], f"c{said[j, i]}") for i in range(n) for j in range(6)]
+    return Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "family", "verdict"])), truth
+
+
+def test_the_association_of_classes_is_the_log_ratio_of_what_judges_of_other_families_say():
+    v, _ = many_classes()
+    given = features_of(v)
+    shares = np.zeros((len(v.items), len(v.judges), 10))
+    shares[v.item, v.judge, v.label] = 1
+    for family in (v.family, np.zeros(6, dtype=int)):  # of one family, all pairs of judges count
+        pairs, total = np.zeros((10, 10)), np.zeros(10)
+        for i in range(len(v.items)):
+            for j in range(6):
+                total += shares[i, j]
+                for m in range(6):
+                    if m != j and (family[m] != family[j] or not family.any()):
+                        pairs += np.outer(shares[i, j], shares[i, m])
+        share = (total + 1) / (total.sum() + 10)
+        expected = np.log((pairs + 10 * share) / (pairs.sum(1, keepdims=True) + 10) / share)
+        assert _association(shares, family) == pytest.approx(expected)
+        assert np.allclose(_association(shares[:, :1], family[:1]), 0)  # one judge says nothing of others
+    assert given.association == pytest.approx(_association(shares, v.family))
+
+
+def test_verdicts_of_many_classes_speak_for_the_classes_they_are_confused_with():
+    v, truth = many_classes()
+    of, items = features_of(v), np.arange(40)
+    assert {b.name for b in of.blocks} >= {"association", "own_class"}
+    log_human = np.where(np.arange(10) == truth[items][:, None], 0.0, -np.inf)
+    p = calibrate(of, items, log_human, np.ones(40), draws=100, rng=np.random.default_rng(0))
+    rest = np.arange(40, 300)
+    p = p.probability(of.rows(rest)).mean(1).T
+    first = p.argmax(1)
+    beside = p[np.arange(len(rest)), first ^ 1]
+    others = (1 - p.max(1) - beside) / 8
+    assert np.median(beside / others) > 3
+    assert -np.log(p[np.arange(len(rest)), truth[rest]]).mean() < 1.0
+
+
+def test_few_classes_have_a_table_of_confusion_in_place_of_their_association():
+    v, _ = many_classes(8)
+    of = features_of(v)
+    assert {b.name for b in of.blocks} & {"association", "own_class", "confusion"} == {"confusion"}
+    assert of.association.shape == (0, 0)
 
 
 def many_judges(J=150, n=40):
