@@ -67,7 +67,7 @@ PRIORS: Mapping[str, BlockPrior] = {
     "confusion": BlockPrior(0.0, 0.7, 1.0),
     "association": BlockPrior(1.0, 1.0, 0.5),
     "own_class": BlockPrior(0.0, 1.0, 1.0),
-    "system_rate": BlockPrior(1.0, 1.0, 0.5),
+    "system_rate": BlockPrior(1.0, 0.7, 0.5),
     "system": BlockPrior(0.0, 0.15, 0.7),
     "strength": BlockPrior(0.0, 0.25, 0.7),
     "score_consensus": BlockPrior(3.0, 2.0, 0.3),
