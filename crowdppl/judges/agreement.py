@@ -119,7 +119,7 @@ def attenuation(around: Array, asked: Array, family: Array) -> float:
 def _over_pairs(values: Array, family: Array) -> Array:
     """Return the sum over items and pairs of judges of the products of values ``(N, J, m)``, ``(m, m)``.
 
-    Judges of one family, who err together, are no pair if there are several families.
+    Judges of one family, whose errors are correlated, are no pair if there are several families.
     """
     unit = family if len(np.unique(family)) > 1 else np.arange(values.shape[1])
     total = values.sum(1)
