@@ -58,6 +58,7 @@ stays below what is needed. Five forms were compared. 95% intervals, former and 
 
 A scale of .5 makes intervals of the kinds narrower by a further 3%, and those of `triviaqa-v1` by 2%; .7 is that of the
 higher coverage of weak judges. On the 16 repetitions of weak judges
-by which it was not chosen, coverage is .938 and .958. The standard error of a coverage is .03 in most rows. What makes intervals of `triviaqa-v1`
+by which it was not chosen, coverage is .938 and .958. The standard error of a coverage is .03 in most rows.
+What makes intervals of `triviaqa-v1`
 wider than those of logistic regression is still not known: without effects of systems, and with the narrower prior, most of
 the difference remains."""
