@@ -17,6 +17,7 @@ import judges_more
 import numpy as np
 from common import arguments, table, write
 from judges_designs import UNLIKE, people_part, picked_part, unlike_part
+from judges_forms import FORMS
 from judges_methods import RATES, PanelSet, aligned, chosen, fitted, load, skene
 
 from crowdppl import judges
@@ -513,7 +514,7 @@ The mean of the judges' position biases is {
     )
     parts.append(_designs(out))
     parts.append(judges_more.sections(out))
-    parts.append(CHOICES)
+    parts += [FORMS, CHOICES]
     return "\n\n".join(parts)
 
 

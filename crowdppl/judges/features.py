@@ -17,7 +17,10 @@ block               features
 ``judge``           ``v_ijk`` of each judge: how much the verdicts of the judge count beyond the panel's
 ``family``          the same of the families of judges: deviations that they share
 ``confusion``       mean share of label ``l``, for each class ``k``, with three to eight classes
-``system_rate``     log share of class ``k`` in all verdicts on the system: how common the class is there
+``association``     with more: how much more often judges say ``k`` where another says ``l``, mean over the verdicts ``l``
+``own_class``       with more: mean share of label ``k``, one for each class: labels may be more or less reliable
+``system_rate``     log share of class ``k`` in all verdicts on the system, relative to all systems, over the slope of verdicts
+                    on true labels: how common the class is there
 ``system``          one for each system and class: judges that are too kind or too strict to this system
 ``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
 ``length``          log length of the answer, or of its ratio to the opponent's: one for each class, see below
@@ -26,6 +29,10 @@ block               features
 ==================  ===========================================================================================
 
 The scores of a judge take the place of its labels, which are less informative.
+
+A table of confusion of many classes has too many coefficients for some hundred human labels. Which classes are confused is seen
+in the verdicts as well: if judges often say ``k`` where others say ``l``, verdicts ``l`` speak for ``k``. How much, is the one
+coefficient of ``association``.
 
 If a judge passes long answers more often, ``logit p(pass | truth, length) = a_truth + b length``, both of its verdicts say less
 for passing the longer the answer is: to first order in ``b``, each log-likelihood ratio falls by ``b length (p(pass | passes) -
@@ -45,27 +52,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, diags_array, issparse
-from scipy.sparse.linalg import eigsh
 from scipy.stats import rankdata
 
 from crowdppl.judges import pairwise
+from crowdppl.judges.agreement import association, attenuation, consensus_weights, covariance
 from crowdppl.judges.lengths import contrast
 from crowdppl.judges.states import State
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
-# Largest share of a judge's variance that the consensus may explain: a judge who is the consensus would get all the weight.
-COMMUNALITY = 0.95
-ITERATIONS = 50
 # Largest number of classes with a table of confusion: its coefficients grow with the square.
 CLASSES = 8
 # Scores take the place of a judge's labels where they are this share of them at least.
 COMPLETE = 0.9
 # Share of the items of a judge that were seen in one order only, above which the order is a feature.
 ONE_ORDER = 0.1
-# Judges above which covariances are sparse.
-DENSE = 200
 # Items whose features are held at a time.
 PIECE = 2048
 
@@ -96,8 +97,11 @@ class Features:
         opponent: second system of each item, ``(N,)``; -1 for none.
         systems: number of systems.
         outcome: for pairs of answers, what each class says: 1, -1 or 0 for a tie, ``(K,)``; ``None`` for single answers.
-        system_rate: log share of each class in the verdicts on each system, relative to all systems, ``(S, K)``; for pairs the
-            strength of each system by the verdicts, ``(S, 1)``.
+        system_rate: log share of each class in the verdicts on each system, relative to all systems, over
+            :func:`crowdppl.judges.agreement.attenuation`, ``(S, K)``; for pairs the strength of each system by the verdicts,
+            ``(S, 1)``.
+        association: how much more often judges say class ``k`` where another says ``l``, ``(K, K)``, see
+            :func:`crowdppl.judges.agreement.association`; ``(0, 0)`` with few classes.
         scored: whether the scores of a judge take the place of its labels, ``(J,)``.
         score: scores as centred ranks, ``(N, J')``; 0 without a score. ``J'`` is the number of judges with scores.
         score_consensus: weight of each of them in the consensus of scores, ``(J',)``.
@@ -119,6 +123,7 @@ class Features:
     systems: int
     outcome: Array | None
     system_rate: Array
+    association: Array
     scored: Array
     score: Array
     score_consensus: Array
@@ -167,6 +172,10 @@ class Features:
             parts["family"] = votes @ (self.family[:, None] == np.arange(self.families))
         if 2 < K <= CLASSES:
             parts["confusion"] = _by_class(votes.mean(2), K)
+        if len(self.association):
+            mean = votes.mean(2)
+            parts["association"] = (mean @ self.association)[:, :, None]
+            parts["own_class"] = mean[:, :, None] * np.eye(K)
         if self.outcome is not None:
             half = self.outcome[:, None] / 2
             first, second = (_one_hot(codes[index], self.systems) for codes in (self.system, self.opponent))
@@ -241,20 +250,24 @@ def features_of(verdicts: Verdicts, outcome: Array | None = None, value: Array |
     shares = counts / np.maximum(number, 1)
     votes = np.where(number > 0, shares - 1 / K, 0.0).astype(np.float32)
     rates = counts.sum(0) / np.maximum(number.sum(0), 1)  # (J, K)
+    asked = number[:, :, 0] > 0
     around = np.where(number > 0, shares - rates, 0.0)
     scored, score, score_consensus, slope = _scores(verdicts, outcome, value)
     return Features(
         votes=votes,
-        consensus=consensus_weights(_covariance(around)),
+        consensus=consensus_weights(covariance(around)),
         family=verdicts.family,
         families=len(verdicts.families),
         system=verdicts.system,
         opponent=verdicts.opponent,
         systems=len(verdicts.systems),
         outcome=outcome,
-        system_rate=_system_rates(verdicts, shares, number[:, :, 0] > 0)
+        system_rate=_system_rates(verdicts, shares, asked) / attenuation(around, asked, verdicts.family)
         if outcome is None
         else _strengths(verdicts, outcome),
+        association=association(np.where(scored[:, None], 0.0, shares), verdicts.family)
+        if K > CLASSES
+        else np.zeros((0, 0)),
         scored=scored,
         score=score,
         score_consensus=score_consensus,
@@ -296,61 +309,6 @@ def _strengths(verdicts: Verdicts, outcome: Array) -> Array:
     pairs = pairwise.distinct(verdicts.system, verdicts.opponent, len(verdicts.systems))
     counts = pairwise.tally(pairs, item, said, weight)
     return pairwise.strengths(counts[None], pairs)[0].T
-
-
-def consensus_weights(covariance: Array | csr_array) -> Array:
-    """Return the weight of each judge in the consensus, from covariances of their verdicts ``(J, J)``; means of size 1.
-
-    One factor is fitted to the correlations (principal factors, the diagonal replaced by communalities until it settles). With
-    loading ``v`` of a judge, the best linear predictor of the factor weights the judge by ``v / (1 - v^2)`` (Bartlett 1937, The
-    statistical conception of mental factors, British Journal of Psychology 28).
-    """
-    if issparse(covariance):
-        return _sparse_consensus(covariance)
-    J = len(covariance)
-    sd = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
-    correlation = covariance / sd[:, None] / sd
-    correlation[np.diag(covariance) <= 1e-12] = 0
-    correlation[:, np.diag(covariance) <= 1e-12] = 0
-    loading = np.zeros(J)
-    np.fill_diagonal(correlation, 0)
-    for _ in range(ITERATIONS if J > 1 else 0):
-        values, vectors = np.linalg.eigh(correlation)
-        loading = vectors[:, -1] * np.sqrt(max(values[-1], 0.0))
-        np.fill_diagonal(correlation, np.minimum(loading**2, COMMUNALITY))
-    return _weights(loading)
-
-
-def _covariance(around: Array) -> Array | csr_array:
-    """Return sums of products of the verdicts of each pair of judges, ``(J, J)``, from ``(N, J, K)``; sparse for many judges."""
-    N, J, K = around.shape
-    if J <= DENSE:
-        return np.einsum("njk,nmk->jm", around, around)
-    values = csr_array(around.transpose(0, 2, 1).reshape(N * K, J))
-    return csr_array(values.T @ values)
-
-
-def _sparse_consensus(covariance: csr_array) -> Array:
-    """Return :func:`consensus_weights` of many judges, most of whom have no item in common."""
-    own = covariance.diagonal()
-    scale = np.where(own > 1e-12, 1 / np.sqrt(np.maximum(own, 1e-12)), 0.0)
-    correlation = csr_array(diags_array(scale) @ covariance @ diags_array(scale))
-    correlation.setdiag(0)
-    loading = np.zeros(len(own))
-    communality, start = np.zeros(len(own)), np.ones(len(own))
-    for _ in range(ITERATIONS):
-        value, vector = eigsh(correlation + diags_array(communality), k=1, which="LA", v0=start, tol=1e-6)
-        loading, start = vector[:, 0] * np.sqrt(max(value[0], 0.0)), vector[:, 0]
-        communality = np.minimum(loading**2, COMMUNALITY)
-    return _weights(loading)
-
-
-def _weights(loading: Array) -> Array:
-    """Return the weights of judges in the consensus, means of size 1, from their loadings, ``(J,)`` each."""
-    loading = loading * (1.0 if loading.sum() >= 0 else -1.0)
-    weight = loading / (1 - np.minimum(loading**2, COMMUNALITY))
-    size = np.abs(weight).mean()
-    return weight / size if size > 1e-9 else np.ones(len(loading))
 
 
 def _scores(verdicts: Verdicts, outcome: Array | None, value: Array | None) -> tuple[Array, Array, Array, Array]:

@@ -15,8 +15,9 @@ from scipy.stats import chisquare
 
 from crowdppl.isolation import isolated
 from crowdppl.judges import Verdicts, calibration, chains, human_likelihood, simulate
+from crowdppl.judges.agreement import association, attenuation, consensus_weights, covariance
 from crowdppl.judges.calibration import PRIORS, calibrate, program
-from crowdppl.judges.features import _covariance, consensus_weights, features_of
+from crowdppl.judges.features import features_of
 from crowdppl.judges.laplace import laplace
 
 NOT_PURE = chains.Pure(np.zeros(0, dtype=int), 0, 0.0)
@@ -320,6 +321,77 @@ def test_without_labels_the_posterior_is_the_prior(small):
     assert prior.block("confusion") is None
 
 
+def many_classes(K=10, n=300):
+    """A panel of judges of three families, who take each class for the one beside it in a third of the verdicts."""
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, K, n)
+    said = np.where(rng.random((6, n)) < 0.33, truth ^ 1, truth)
+    said = np.where(rng.random((6, n)) < 0.1, rng.integers(0, K, (6, n)), said)
+    rows = [(i, f"{'aabbcc'[j]}{j}", "aabbcc"[j], f"c{said[j, i]}") for i in range(n) for j in range(6)]
+    return Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "family", "verdict"])), truth
+
+
+def test_the_association_of_classes_is_the_log_ratio_of_what_judges_of_other_families_say():
+    v, _ = many_classes()
+    given = features_of(v)
+    shares = np.zeros((len(v.items), len(v.judges), 10))
+    shares[v.item, v.judge, v.label] = 1
+    for family in (v.family, np.zeros(6, dtype=int)):  # of one family, all pairs of judges count
+        pairs, total = np.zeros((10, 10)), np.zeros(10)
+        for i in range(len(v.items)):
+            for j in range(6):
+                total += shares[i, j]
+                for m in range(6):
+                    if m != j and (family[m] != family[j] or not family.any()):
+                        pairs += np.outer(shares[i, j], shares[i, m])
+        share = (total + 1) / (total.sum() + 10)
+        expected = np.log((pairs + 10 * share) / (pairs.sum(1, keepdims=True) + 10) / share)
+        assert association(shares, family) == pytest.approx(expected)
+        assert np.allclose(association(shares[:, :1], family[:1]), 0)  # one judge says nothing of others
+    assert given.association == pytest.approx(association(shares, v.family))
+
+
+def test_verdicts_of_many_classes_speak_for_the_classes_they_are_confused_with():
+    v, truth = many_classes()
+    of, items = features_of(v), np.arange(40)
+    assert {b.name for b in of.blocks} >= {"association", "own_class"}
+    log_human = np.where(np.arange(10) == truth[items][:, None], 0.0, -np.inf)
+    p = calibrate(of, items, log_human, np.ones(40), draws=100, rng=np.random.default_rng(0))
+    rest = np.arange(40, 300)
+    p = p.probability(of.rows(rest)).mean(1).T
+    first = p.argmax(1)
+    beside = p[np.arange(len(rest)), first ^ 1]
+    others = (1 - p.max(1) - beside) / 8
+    assert np.median(beside / others) > 3
+    assert -np.log(p[np.arange(len(rest)), truth[rest]]).mean() < 1.0
+
+
+def test_few_classes_have_a_table_of_confusion_in_place_of_their_association():
+    v, _ = many_classes(8)
+    of = features_of(v)
+    assert {b.name for b in of.blocks} & {"association", "own_class", "confusion"} == {"confusion"}
+    assert of.association.shape == (0, 0)
+
+
+def test_the_slope_of_verdicts_is_that_of_judges_whose_errors_are_independent():
+    rng = np.random.default_rng(4)
+    truth = rng.random(4000) < 0.5
+    family = np.array([0, 0, 1, 1, 2])
+
+    def slope(accuracy, family, judges=5, seen=1.0):
+        said = np.where(rng.random((4000, judges)) < accuracy, truth[:, None], ~truth[:, None])
+        asked = rng.random(said.shape) < seen
+        shares = np.stack([~said, said], 2) * asked[:, :, None]
+        around = np.where(asked[:, :, None], shares - shares.sum(0) / asked.sum(0)[:, None], 0.0)
+        return attenuation(around, asked, family)
+
+    assert slope(0.9, family) == pytest.approx(0.8, abs=0.03)
+    assert slope(0.65, family, seen=0.5) == pytest.approx(0.3, abs=0.05)
+    assert slope(0.8, np.zeros(5, dtype=int)) == pytest.approx(0.6, abs=0.03)  # of one family, all pairs count
+    assert slope(0.5, family) == pytest.approx(0.2, abs=0.05)  # judges who guess
+    assert slope(0.7, family[:1], judges=1) == 0.63  # not known
+
+
 def many_judges(J=150, n=40):
     """A panel of more judges than human labels, each of whom judged some items."""
     rng = np.random.default_rng(5)
@@ -361,9 +433,9 @@ def test_the_consensus_of_many_judges_is_that_of_few():
     rng = np.random.default_rng(0)
     around = rng.normal(size=(60, 40, 2)) * (rng.random((60, 40, 1)) < 0.6) + 0.5 * rng.normal(size=(60, 1, 2))
     with pytest.MonkeyPatch.context() as patch:
-        dense = consensus_weights(_covariance(around))
-        patch.setattr("crowdppl.judges.features.DENSE", 10)
-        sparse = _covariance(around)
+        dense = consensus_weights(covariance(around))
+        patch.setattr("crowdppl.judges.agreement.DENSE", 10)
+        sparse = covariance(around)
     assert issparse(sparse)
     assert consensus_weights(sparse) == pytest.approx(dense, rel=1e-4)
 
