@@ -12,79 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from crowdppl.kernels import worker_quality
 from crowdppl.kernels.chains import family_module, version
 from crowdppl.kernels.code_cache import borrowed, compiled, leaf
 from crowdppl.kernels.elementary import exp, log
 from crowdppl.kernels.items import LOST, choose, fill_log_joint, fill_shares_from_logs, weigh
-from crowdppl.kernels.random import LEAST, fill_dirichlet, gamma_from_one, uniform
+from crowdppl.kernels.random import uniform
+from crowdppl.kernels.worker_quality import draw_quality, fill_quality
 
 # Items that are read together.
 BLOCK = 64
-
-
-@leaf
-def _draw_rows(stream: Any, shapes: Any, factors: Any, draws: Any, out: Any) -> None:
-    """Draw rows ``out (K, K)`` from Dirichlet distributions of concentrations ``shapes (K K,)``; no probability is 0.
-
-    With the random numbers of :func:`crowdppl.kernels.random.fill_dirichlet`, in its order, and logarithms and powers of all rows
-    together. ``factors`` and ``draws (K K,)`` are room.
-    """
-    K = out.shape[0]
-    for n in range(shapes.shape[0]):
-        small = shapes[n] < 1.0
-        factors[n] = 1.0 - uniform(stream) if small else 1.0
-        draws[n] = gamma_from_one(stream, shapes[n] + 1.0 if small else shapes[n])
-    for n in range(shapes.shape[0]):  # logarithms: gamma variables of small shapes may underflow
-        draws[n] = log(draws[n]) + log(factors[n]) / shapes[n]
-    for k in range(K):
-        row, top, total = draws[k * K : k * K + K], -np.inf, 0.0
-        for y in range(K):
-            top = max(top, row[y])
-        for y in range(K):
-            row[y] = exp(row[y] - top)
-            total += row[y]
-        by = 1.0 / total
-        for y in range(K):
-            out[k, y] = max(row[y] * by, LEAST)
-
-
-@leaf
-def _draw_quality(counts: Any, start: Any, room: Any, stream: Any, confusion: Any, prevalence: Any) -> None:
-    """Draw worker quality given drawn truths.
-
-    Args:
-        counts: of labels by true label, and of items in the last row, ``(J*K + 1, K)``.
-        start: annotations that every worker begins with, in the proportions of the crowd.
-        room: memory for ``K (4 K + 1)`` numbers.
-        stream: of random numbers.
-        confusion: to be written, ``(J, K, K)``.
-        prevalence: likewise, ``(K,)``.
-    """
-    K = counts.shape[1]
-    J, total, square = counts.shape[0] // K, 0.0, K * K
-    first, classes, rest = room[:square].reshape(K, K), room[square : square + K], room[square + K :]
-    shapes, factors, draws = rest[:square], rest[square : 2 * square], rest[2 * square : 3 * square]
-    for k in range(K):
-        classes[k] = 1.0 + counts[J * K, k]
-        total += classes[k]
-        for y in range(K):
-            first[k, y] = 1.0 / K + (1.0 if k == y else 0.0)
-    for j in range(J):
-        for y in range(K):
-            for k in range(K):
-                first[k, y] += counts[j * K + y, k]
-    for k in range(K):
-        whole = 0.0
-        for y in range(K):
-            whole += first[k, y]
-        for y in range(K):
-            first[k, y] *= start * classes[k] / total / whole
-    for j in range(J):
-        for k in range(K):
-            for y in range(K):
-                shapes[k * K + y] = first[k, y] + counts[j * K + y, k]
-        _draw_rows(stream, shapes, factors, draws, confusion[j])
-    fill_dirichlet(stream, classes, prevalence)
 
 
 @leaf
@@ -260,32 +197,6 @@ def _read(
             _add(mean, begun, count, weight, total, 1.0 / each)
 
 
-@leaf
-def _fill_quality(table: Any, prior: Any, S: Any, share: Any, confusion: Any, prevalence: Any) -> None:
-    """Write confusion matrices ``(J, K, K)``, unless there is no room for them, and prevalence ``(K,)``, by class.
-
-    ``share (S,)`` is room.
-    """
-    K = prevalence.shape[0]
-    M = S // K
-    for k in range(K):
-        prevalence[k] = 0.0
-        for s in range(k * M, k * M + M):
-            prevalence[k] += prior[s]
-        for s in range(k * M, k * M + M):
-            share[s] = prior[s] / prevalence[k]
-    for j in range(confusion.shape[0]):
-        for y in range(K):
-            row = table[j * K + y]  # lies together in memory
-            for k in range(K):
-                total = row[k]
-                if M > 1:
-                    total = 0.0
-                    for s in range(k * M, k * M + M):
-                        total += row[s] * share[s]
-                confusion[j, k, y] = total
-
-
 # Parameters; rho, nodes, lift, pseudo; S; start, column, known; sizes and numbers of the step; stream, table, prior, counts;
 # likelihood, truth, correct, mean, published; confusion and prevalence; those that follow drawn truths.
 SIGNATURE = (
@@ -358,7 +269,7 @@ def reading(family: str) -> Any:
         even, room, nothing = borrowed(ones), borrowed(own), confusion.reshape(-1)[:0].reshape(0, K, K)
         for d in range(parameters.shape[0]):
             tabulate(parameters[d], sizes, numbers, table, prior)
-            _fill_quality(table, prior, S, room[:S], confusion[d] if kept else nothing, prevalence[d])
+            fill_quality(table, prior, S, room[:S], confusion[d] if kept else nothing, prevalence[d])
             correlation = rho[d] if weighted else -1.0
             lifted = lift[d] if lift.shape[0] > 0 else even
             _read(
@@ -384,8 +295,10 @@ def reading(family: str) -> Any:
                 for k in range(K):
                     correct[d, j] += np.int32(counts[j * K + k, k])
             if weighted:
-                _draw_quality(counts, pseudo, room, stream, calibrated[d], calibrated_prevalence[d])
+                draw_quality(counts, pseudo, room, stream, calibrated[d], calibrated_prevalence[d])
         own[0] = ones[0] = 0.0  # what is borrowed from them ends before
 
-    run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__), __file__)}"
+    run.__qualname__ += (
+        f".{family.replace(' ', '_')}.{version(str(module.__file__), str(worker_quality.__file__), __file__)}"
+    )
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")
