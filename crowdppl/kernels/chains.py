@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdppl.kernels import items, logit_rows_crowd, random, simd, small_matrices
+from crowdppl.kernels import elementary, items, logit_rows_crowd, random, simd, small_matrices
 from crowdppl.kernels.code_cache import borrowed, compiled, inline, leaf
 from crowdppl.kernels.items import LOST, choose, fill_shares, weigh
 from crowdppl.kernels.random import uniform
@@ -240,7 +240,7 @@ def family_module(family: str) -> Any:
 def version(*modules: str) -> str:
     """Return a digest of all files whose code a chain contains, and of some more, by which the cache identifies it."""
     digest = 0
-    own = (items, logit_rows_crowd, random, small_matrices, simd)
+    own = (elementary, items, logit_rows_crowd, random, small_matrices, simd)
     for path in (__file__, *(str(module.__file__) for module in own), *modules):
         digest = zlib.crc32(Path(path).read_bytes(), digest)
     return f"{digest:08x}"

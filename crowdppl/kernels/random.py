@@ -112,7 +112,7 @@ def fill_normal(state: Any, out: Any) -> None:
 
 
 @inline
-def _gamma_from_one(state: Any, shape: Any) -> Any:
+def gamma_from_one(state: Any, shape: Any) -> Any:
     """Return a gamma variable of rate one and a shape of at least 1.
 
     By rejection (G. Marsaglia and W. W. Tsang 2000, A simple method for generating gamma variables, ACM Transactions on
@@ -141,7 +141,7 @@ def gamma(state: Any, shape: Any) -> Any:
     if shape < 1.0:
         factor = math.exp(math.log(1.0 - uniform(state)) / shape)  # half the time of a power
         shape += 1.0
-    return max(_gamma_from_one(state, shape) * factor, LEAST)
+    return max(gamma_from_one(state, shape) * factor, LEAST)
 
 
 @leaf
@@ -151,7 +151,7 @@ def log_gamma(state: Any, shape: Any) -> Any:
     if shape < 1.0:
         power = math.log(1.0 - uniform(state)) / shape
         shape += 1.0
-    return math.log(_gamma_from_one(state, shape)) + power
+    return math.log(gamma_from_one(state, shape)) + power
 
 
 @leaf

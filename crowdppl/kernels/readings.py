@@ -7,71 +7,138 @@ draws run in threads.
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from crowdppl.kernels import worker_quality
 from crowdppl.kernels.chains import family_module, version
 from crowdppl.kernels.code_cache import borrowed, compiled, leaf
+from crowdppl.kernels.elementary import exp, log
 from crowdppl.kernels.items import LOST, choose, fill_log_joint, fill_shares_from_logs, weigh
-from crowdppl.kernels.random import fill_dirichlet, uniform
+from crowdppl.kernels.random import uniform
+from crowdppl.kernels.worker_quality import draw_quality, fill_quality
+
+# Items that are read together.
+BLOCK = 64
 
 
 @leaf
-def _temper(logs: Any, factor: Any, lift: Any, out: Any) -> Any:
-    """Write weights by class from logs ``(K,)``, none above 0, divided by a design effect, times ``lift``; return their sum."""
-    total = 0.0
-    for k in range(logs.shape[0]):
-        out[k] = (math.exp(logs[k] / factor) if logs[k] < 0.0 else 1.0) * lift[k]
-        total += out[k]
-    return total
+def _fill_masses(
+    start: Any, column: Any, known: Any, table: Any, prior: Any, S: Any, begun: Any, room: Any, mass: Any, sums: Any
+) -> None:
+    """Write weights of the classes of the items from ``begun`` on, ``mass (K, B)``, and sums of them, ``(4, B)``.
 
-
-@leaf
-def _add(out: Any, weight: Any, share: Any) -> None:
-    """Add a share of weights to ``out (K,)``."""
-    for k in range(out.shape[0]):
-        out[k] += weight[k] * share
-
-
-@leaf
-def _draw_quality(counts: Any, start: Any, room: Any, stream: Any, confusion: Any, prevalence: Any) -> None:
-    """Draw worker quality given drawn truths.
-
-    Args:
-        counts: of labels by true label, and of items in the last row, ``(J*K + 1, K)``.
-        start: annotations that every worker begins with, in the proportions of the crowd.
-        room: memory for ``K (K + 2)`` numbers.
-        stream: of random numbers.
-        confusion: to be written, ``(J, K, K)``.
-        prevalence: likewise, ``(K,)``.
+    These are the sum over all classes, the largest weight, the least of a possible class, and how many annotations the item has
+    beyond the first. ``room`` is memory for 2 W numbers. After the last item it is repeated.
     """
-    K = counts.shape[1]
-    J, total = counts.shape[0] // K, 0.0
-    first, classes, row = room[: K * K].reshape(K, K), room[K * K : K * K + K], room[K * K + K :]
-    for k in range(K):
-        classes[k] = 1.0 + counts[J * K, k]
-        total += classes[k]
-        for y in range(K):
-            first[k, y] = 1.0 / K + (1.0 if k == y else 0.0)
-    for j in range(J):
-        for y in range(K):
-            for k in range(K):
-                first[k, y] += counts[j * K + y, k]
-    for k in range(K):
-        whole = 0.0
-        for y in range(K):
-            whole += first[k, y]
-        for y in range(K):
-            first[k, y] *= start * classes[k] / total / whole
-    for j in range(J):
+    K, W = mass.shape[0], table.shape[1]
+    M, flat, some, p = S // K, table.reshape(-1), room[:W], room[W : 2 * W]
+    some[:] = 0.0
+    for b in range(mass.shape[1]):
+        i = min(begun + b, known.shape[0] - 1)
+        first, end, only = start[i], start[i + 1], np.intp(known[i])
+        weigh(only, K, S, flat, prior, some, p, column, first, end)
+        whole, least, most = 0.0, np.inf, 0.0
         for k in range(K):
-            for y in range(K):
-                row[y] = first[k, y] + counts[j * K + y, k]
-            fill_dirichlet(stream, row[:K], confusion[j, k])
-    fill_dirichlet(stream, classes, prevalence)
+            total = p[k * M]
+            for s in range(k * M + 1, k * M + M):
+                total += p[s]
+            mass[k, b] = total
+            whole += total
+            most = max(most, total)
+            least = min(least, total) if only < 0 or k == only else least
+        sums[0, b], sums[1, b], sums[2, b] = whole, most, least
+        sums[3, b] = max(np.float64(end - first) - 1.0, 0.0)
+
+
+@leaf
+def _fill_logs(mass: Any, sums: Any, tempered: Any, logs: Any, likelihood: Any) -> None:
+    """Write logarithms of sums ``likelihood (B,)``, and of weights divided by the largest, ``logs (K, B)``, if ``tempered``."""
+    for b in range(likelihood.shape[0]):
+        likelihood[b] = log(max(sums[0, b], LOST))
+    if tempered:
+        for k in range(mass.shape[0]):
+            for b in range(mass.shape[1]):
+                value = log(max(mass[k, b], LOST) / max(sums[1, b], LOST))
+                logs[k, b] = value if mass[k, b] > 0.0 else -np.inf
+
+
+@leaf
+def _replace_lost(
+    start: Any,
+    column: Any,
+    known: Any,
+    table: Any,
+    prior: Any,
+    S: Any,
+    begun: Any,
+    tempered: Any,
+    room: Any,
+    mass: Any,
+    sums: Any,
+    logs: Any,
+    likelihood: Any,
+) -> None:
+    """Compute from logarithms what :func:`_fill_masses` and :func:`_fill_logs` write of items whose products have lost digits.
+
+    Of an item whose labels are impossible the sum is 0. ``room`` is memory for W + 3 K numbers.
+    """
+    K = mass.shape[0]
+    p, share, weight, own = room[:S], room[S : S + K], room[S + K : S + 2 * K], room[S + 2 * K : S + 3 * K]
+    for b in range(mass.shape[1]):
+        # A probability that underflows may matter once it is tempered.
+        if not (sums[0, b] < LOST or (tempered and sums[2, b] < LOST)):
+            continue
+        i = min(begun + b, known.shape[0] - 1)
+        fill_log_joint(p, prior[:S], np.intp(known[i]), K, table, column, start[i], start[i + 1])
+        likelihood[b] = fill_shares_from_logs(p, share, weight, own)
+        sums[0, b] = 1.0 if likelihood[b] > -np.inf else 0.0
+        for k in range(K):
+            mass[k, b], logs[k, b] = share[k], own[k] - likelihood[b]
+
+
+@leaf
+def _fill_weights(logs: Any, rho: Any, lift: Any, sums: Any, weight: Any, total: Any) -> None:
+    """Write weights by class from ``logs (K, B)`` divided by the design effect, times ``lift``; and their sums ``total (B,)``."""
+    for b in range(total.shape[0]):
+        total[b] = 0.0
+    for k in range(logs.shape[0]):
+        for b in range(total.shape[0]):
+            value = exp(logs[k, b] / (1.0 + sums[3, b] * rho)) * lift[k]
+            value = value if logs[k, b] > -np.inf else 0.0
+            weight[k, b] = value
+            total[b] += value
+
+
+@leaf
+def _add(out: Any, begun: Any, count: Any, weight: Any, total: Any, share: Any) -> None:
+    """Add a share of ``weight (K, B)``, divided by its sums, to ``count`` rows of ``out (N, K)`` from ``begun`` on."""
+    for b in range(count):
+        by = share / total[b] if total[b] > 0.0 else 0.0
+        for k in range(weight.shape[0]):
+            out[begun + b, k] += weight[k, b] * by
+
+
+@leaf
+def _draw_truths(
+    start: Any, column: Any, begun: Any, stream: Any, weight: Any, total: Any, one: Any, counts: Any, truth: Any
+) -> None:
+    """Draw classes of the items from ``begun`` on, ``truth (B,)``, and count their annotations; ``one (K,)`` is room."""
+    K, numbers = counts.shape[1], counts.reshape(-1)
+    classes, labels = np.uint64(K), counts.shape[0] - 1
+    for b in range(truth.shape[0]):
+        if not total[b] > 0.0:  # impossible, as the likelihood says
+            truth[b] = 0
+            continue
+        for k in range(K):
+            one[k] = weight[k, b]
+        state = np.uint64(choose(one, 0, K, uniform(stream) * total[b]))
+        truth[b] = np.int16(state)
+        numbers[labels * K + np.intp(state)] += 1.0
+        for n in range(start[begun + b], start[begun + b + 1]):
+            numbers[np.uint64(column[n]) * classes + state] += 1.0
 
 
 @leaf
@@ -87,94 +154,47 @@ def _read(
     rho: Any,
     nodes: Any,
     lift: Any,
-    lifted: Any,
     likelihood: Any,
     truth: Any,
     mean: Any,
     published: Any,
     room: Any,
 ) -> None:
-    """Read the items off one draw, and count by their drawn truths; arguments as of :func:`reading`, of one draw.
+    """Read the items off one draw, some at a time, and count by their drawn truths; arguments as of :func:`reading`, of one draw.
 
-    ``rho`` is less than 0 for none; ``lifted`` says whether weights of the classes differ from 1;
-    ``S`` is the number of states, and ``room`` memory for 2 W + 3 K numbers.
+    ``rho`` is less than 0 for none; ``S`` is the number of states, and ``room`` memory for 2 W + 4 K + (3 K + 6) BLOCK numbers.
     """
     W, K = table.shape[1], counts.shape[1]
-    M, flat, numbers = S // K, table.reshape(-1), counts.reshape(-1)
-    some, p, rest = room[:W], room[W : 2 * W], room[2 * W :]
-    mass, logs, weight = rest[:K], rest[K : 2 * K], rest[2 * K : 3 * K]
-    some[:] = 0.0
-    numbers[:] = 0.0
-    classes, labels, plain = np.uint64(K), table.shape[0], published if rho >= 0.0 else mean
-    for i in range(start.shape[0] - 1):
-        first, end, only = start[i], start[i + 1], np.intp(known[i])
-        weigh(only, K, S, flat, prior, some, p, column, first, end)
-        whole, least, most, unit = 0.0, np.inf, 0.0, 0.0
-        for k in range(K):
-            total = p[k * M]
-            for s in range(k * M + 1, k * M + M):
-                total += p[s]
-            mass[k] = total
-            whole += total
-            most = max(most, total)
-            least = min(least, total) if only < 0 or k == only else least
-        more = max(np.float64(end - first) - 1.0, 0.0)
-        tempered, factor = rho >= 0.0 and (more > 0.0 or lifted), 1.0 + more * rho
-        # A probability that underflows may matter once it is tempered.
-        if whole < LOST or (tempered and least < LOST):
-            fill_log_joint(p[:S], prior[:S], only, K, table, column, first, end)
-            unit = fill_shares_from_logs(p[:S], mass, weight, logs)
-            if unit == -np.inf:  # impossible, as the likelihood says
-                likelihood[i], truth[i] = unit, 0
-                continue
-            whole = 1.0
-            for k in range(K):
-                logs[k] -= unit
-        elif tempered:
-            for k in range(K):
-                logs[k] = math.log(mass[k] / most) if mass[k] < most else 0.0
-        likelihood[i] = math.log(whole) + unit
-        _add(plain[i], mass, 1.0 / whole)
-        if rho < 0.0:
-            state = np.uint64(choose(mass, 0, K, uniform(stream) * whole))
-        else:
-            total, each = whole, nodes.shape[0]
-            if tempered:
-                total = _temper(logs, factor, lift, weight)
-            else:
-                for k in range(K):
-                    weight[k] = mass[k]
-            if each == 0:
-                _add(mean[i], weight, 1.0 / total)
-            state = np.uint64(choose(weight, 0, K, uniform(stream) * total))
-            for q in range(each):
-                total = _temper(logs, 1.0 + more * nodes[q], lift, weight) if tempered else whole
-                _add(mean[i], weight, 1.0 / (total * each))
-        truth[i] = np.int16(state)
-        numbers[labels * K + np.intp(state)] += 1.0
-        for n in range(first, end):
-            numbers[np.uint64(column[n]) * classes + state] += 1.0
-
-
-@leaf
-def _fill_quality(table: Any, prior: Any, S: Any, confusion: Any, prevalence: Any) -> None:
-    """Write confusion matrices ``(J, K, K)``, unless there is no room for them, and prevalence ``(K,)``, by class."""
-    K = prevalence.shape[0]
-    M = S // K
-    for k in range(K):
-        prevalence[k] = 0.0
-        for s in range(k * M, k * M + M):
-            prevalence[k] += prior[s]
-    for j in range(confusion.shape[0]):
-        for k in range(K):
-            for y in range(K):
-                total = table[j * K + y, k]
-                if M > 1:
-                    total = 0.0
-                    for s in range(k * M, k * M + M):
-                        total += table[j * K + y, s] * prior[s]
-                    total /= prevalence[k]
-                confusion[j, k, y] = total
+    tempered, each, N = rho >= 0.0, nodes.shape[0], start.shape[0] - 1
+    own, rest, block = room[: 2 * W + 4 * K], room[2 * W + 4 * K :], K * BLOCK
+    mass, logs = rest[:block].reshape(K, BLOCK), rest[block : 2 * block].reshape(K, BLOCK)
+    weight, rest = rest[2 * block : 3 * block].reshape(K, BLOCK), rest[3 * block :]
+    sums, total, logarithm = (
+        rest[: 4 * BLOCK].reshape(4, BLOCK),
+        rest[4 * BLOCK : 5 * BLOCK],
+        rest[5 * BLOCK : 6 * BLOCK],
+    )
+    counts[:] = 0.0
+    for begun in range(0, N, BLOCK):
+        count = min(BLOCK, N - begun)
+        _fill_masses(start, column, known, table, prior, S, begun, own, mass, sums)
+        _fill_logs(mass, sums, tempered, logs, logarithm)
+        _replace_lost(start, column, known, table, prior, S, begun, tempered, own, mass, sums, logs, logarithm)
+        for b in range(count):
+            likelihood[begun + b] = logarithm[b]
+        places = truth[begun : begun + count]
+        if not tempered:
+            _add(mean, begun, count, mass, sums[0], 1.0)
+            _draw_truths(start, column, begun, stream, mass, sums[0], own[:K], counts, places)
+            continue
+        _add(published, begun, count, mass, sums[0], 1.0)
+        _fill_weights(logs, rho, lift, sums, weight, total)
+        _draw_truths(start, column, begun, stream, weight, total, own[:K], counts, places)
+        if each == 0:
+            _add(mean, begun, count, weight, total, 1.0)
+        for q in range(each):
+            _fill_weights(logs, nodes[q], lift, sums, weight, total)
+            _add(mean, begun, count, weight, total, 1.0 / each)
 
 
 # Parameters; rho, nodes, lift, pseudo; S; start, column, known; sizes and numbers of the step; stream, table, prior, counts;
@@ -244,13 +264,14 @@ def reading(family: str) -> Any:
         confusion, prevalence = borrowed(confusion), borrowed(prevalence)
         calibrated, calibrated_prevalence = borrowed(calibrated), borrowed(calibrated_prevalence)
         K, W, weighted, kept = mean.shape[1], table.shape[1], rho.shape[0] > 0, confusion.shape[0] > 0
-        own = np.empty(2 * W + 3 * K + K * (K + 2))
-        ones, lifted = np.ones(K), lift.shape[0] > 0
+        own = np.empty(max(2 * W + 4 * K + (3 * K + 6) * BLOCK, K * (4 * K + 1)))
+        ones = np.ones(K)
         even, room, nothing = borrowed(ones), borrowed(own), confusion.reshape(-1)[:0].reshape(0, K, K)
         for d in range(parameters.shape[0]):
             tabulate(parameters[d], sizes, numbers, table, prior)
-            _fill_quality(table, prior, S, confusion[d] if kept else nothing, prevalence[d])
+            fill_quality(table, prior, S, room[:S], confusion[d] if kept else nothing, prevalence[d])
             correlation = rho[d] if weighted else -1.0
+            lifted = lift[d] if lift.shape[0] > 0 else even
             _read(
                 start,
                 column,
@@ -262,7 +283,6 @@ def reading(family: str) -> Any:
                 stream,
                 correlation,
                 nodes[d],
-                lift[d] if lifted else even,
                 lifted,
                 likelihood[d],
                 truth[d],
@@ -275,8 +295,10 @@ def reading(family: str) -> Any:
                 for k in range(K):
                     correct[d, j] += np.int32(counts[j * K + k, k])
             if weighted:
-                _draw_quality(counts, pseudo, room, stream, calibrated[d], calibrated_prevalence[d])
+                draw_quality(counts, pseudo, room, stream, calibrated[d], calibrated_prevalence[d])
         own[0] = ones[0] = 0.0  # what is borrowed from them ends before
 
-    run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__), __file__)}"
+    run.__qualname__ += (
+        f".{family.replace(' ', '_')}.{version(str(module.__file__), str(worker_quality.__file__), __file__)}"
+    )
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")
