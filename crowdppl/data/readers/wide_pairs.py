@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.readers.records import Choices, Records
@@ -56,8 +57,8 @@ def paired(
     frame = pd.DataFrame(
         {
             item_column(tasks.name): tasks.to_numpy()[rows[order]],
-            "worker": whole_numbers(worker).to_numpy(dtype=object, na_value=None)[order],
-            "label": whole_numbers(label).to_numpy(dtype=object, na_value=None)[order],
+            "worker": _objects(whole_numbers(worker))[order],
+            "label": _objects(whole_numbers(label))[order],
         }
     )
     others = [n for n in range(len(names)) if n not in used and names[n] and names[n] not in frame]
@@ -75,3 +76,10 @@ def _text(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column as text, whole numbers without decimals: in columns with blanks they have some."""
     cells = [None if pd.isna(cell) or not str(cell).strip() else str(cell).strip() for cell in column.tolist()]
     return pd.Series([None if c is None else re.sub(r"^(-?\d+)\.0+$", r"\1", c) for c in cells], dtype=object)
+
+
+def _objects(column: pd.Series[Any]) -> npt.NDArray[np.object_]:
+    """Return the values of a column, ``None`` where there is none."""
+    out = np.array(column.astype(object), dtype=object)
+    out[column.isna().to_numpy()] = None
+    return out

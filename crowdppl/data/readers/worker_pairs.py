@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -73,7 +74,7 @@ def _numbered(numbers: Sequence[str | None]) -> dict[str, int] | None:
     return {number: n for n, number in enumerate(numbers) if number is not None}
 
 
-def _texts(column: pd.Series[object]) -> list[str]:
+def _texts(column: pd.Series[Any]) -> list[str]:
     """Return the cells as text, empty where there is none."""
     texts = ["" if pd.isna(cell) else str(cell).strip().casefold() for cell in column.astype(object).tolist()]
     return ["" if is_for_nothing(text) else text for text in texts]

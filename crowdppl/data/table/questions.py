@@ -14,8 +14,8 @@ from crowdppl.errors import DataError, listed, suggestion, warn
 
 # Names of columns that state what was asked, compared without capitals; and of those that state what was looked at.
 CRITERIA = ("criterion", "criteria", "metric", "scorer", "rubric", "dimension", "aspect")
-USUAL = (*CRITERIA, "question", "question_id", "attribute", "subtask", "field", "system", "model")
-USUAL = (*USUAL, "variable", "trait", "facet", "construct", "label_name", "question_text", "question_name")
+OF_TABLES = ("variable", "trait", "facet", "construct", "label_name", "question_text", "question_name")
+USUAL = (*CRITERIA, *OF_TABLES, "question", "question_id", "attribute", "subtask", "field", "system", "model")
 # A column with more values is none of these, unless the caller names it.
 MOST = 50
 # Share of the pairs of item and person with several values, from which a column tells them apart.
