@@ -472,9 +472,9 @@ MEANS = f"""Means over the sets that every model was run on. Log loss in nats, p
 Calibration error over ten bins. *Covered*: workers with at least {MINIMUM} annotations of items of known truth whose share of
 correct ones lies in their 89% interval of `share_correct`, and of `accuracy`. *Labels that differ*: items whose label is none
 with the most votes. *Converged*: fits that converged within the defaults, of those where it was recorded.
-Seconds include intervals, and were taken while other programs ran. On `imagenet-sub` eight workers give the same answers to 99 of 100
-common items and count as one ([copies](copies.md)): counted singly, item effects have the accuracy 0.8767 there, and 0.8440 in the
-mean over the public sets."""
+Seconds include intervals, and were taken while other programs ran. On `imagenet-sub` eight workers give the same answers to 99 of
+100 common items and count as one ([copies](copies.md)): counted singly, item effects have the accuracy 0.8767 there, and 0.8440
+in the mean over the public sets."""
 CHOSEN = """The item-effects model was designed on these same sets: about 110 variants were tried on them. Its own figures are
 therefore not held out, and are optimistic by an amount that this page cannot measure. Leaving one set out at a time removes the
 choice *among the candidates of this page* from the figure, not the choice among these variants."""
