@@ -18,7 +18,7 @@ from torch import Tensor
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.engines.monitor import Diagnosis, of_draws
 from crowdppl.inference.numeric.draws import STORED, NumericDraws, thinned
-from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.numeric.readings import Moments, Parameters, given_labels, readings
 from crowdppl.inference.numeric.regression import drawn, weights
 from crowdppl.inference.options import engine
