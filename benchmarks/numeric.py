@@ -193,7 +193,7 @@ def coverage(simulations: int) -> list[dict[str, Any]]:
 
 
 def timed(quick: bool) -> list[dict[str, Any]]:
-    """Return seconds from a frame to true numbers and to workers, beside the mean by pandas; the second run."""
+    """Return processor seconds from a frame to true numbers and to workers, beside the mean by pandas; the second run."""
     sizes = [(2_000, 20, 5, None), (10_000, 50, 5, None), (200_000, 1_000, 5, "em")]
     rows = []
     for items, workers, each, method in sizes[: 1 if quick else None]:
@@ -201,18 +201,18 @@ def timed(quick: bool) -> list[dict[str, Any]]:
         frame = pd.DataFrame({"task": data.item.numpy(), "worker": data.worker.numpy(), "label": data.value.numpy()})
         seconds: dict[str, float] = {}
         for _ in range(2):
-            began = time.perf_counter()
+            began = time.process_time()
             frame.groupby("task")["label"].mean()
-            seconds["mean (pandas)"] = time.perf_counter() - began
+            seconds["mean (pandas)"] = time.process_time() - began
             for name in ("em", "the default") if method is None else ("em",):
-                began = time.perf_counter()
+                began = time.process_time()
                 with silent():
                     read = Annotations.from_frame(frame, kind="numeric")
                     posterior = fitted(read, method="em") if name == "em" else fitted(read)  # type: ignore[arg-type]
                     posterior.truth()
-                    seconds[f"{name}: numbers"] = time.perf_counter() - began
+                    seconds[f"{name}: numbers"] = time.process_time() - began
                     posterior.workers()
-                    seconds[f"{name}: and workers"] = time.perf_counter() - began
+                    seconds[f"{name}: and workers"] = time.process_time() - began
         blank = {"the default: numbers": float("nan"), "the default: and workers": float("nan")}
         rows.append({"annotations": items * each} | blank | seconds)
         print(rows[-1], flush=True)
@@ -283,7 +283,7 @@ narrow. Up to 100,000 annotations the default is therefore Gibbs sampling.
 
 ## Time
 
-Seconds from a frame to true numbers, and to workers with intervals:
+Seconds of the processor from a frame to true numbers, and to workers with intervals:
 
 {table(list(times[0]), [list(row.values()) for row in times])}
 

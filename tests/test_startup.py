@@ -111,6 +111,52 @@ def test_true_labels_by_em_import_no_more_than_they_need():
     assert imported(script, (*unneeded, "scipy.stats", "rich", "crowdppl.criticism")) == []
 
 
+def test_intervals_of_workers_import_no_plots(tmp_path):
+    """ArviZ, which imports matplotlib, is not asked for its default probability where nothing can have changed it."""
+    import arviz_base
+
+    level = arviz_base.rcparams.defaultParams["stats.ci_prob"][0]
+    script = f"""
+        import crowdppl
+        from crowdppl.data import datasets
+        from crowdppl.posterior.measures import default_level
+
+        posterior = crowdppl.fit(datasets.anaesthesia(), "dawid-skene", method="em")
+        assert len(posterior.truth()) and len(posterior.workers()) and default_level(None) == {level}
+    """
+    unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "matplotlib")
+    assert imported(script, unneeded) == []
+    labels = tmp_path / "labels.csv"
+    labels.write_text("task,worker,label\n" + "".join(f"{n},{w},{n % 2}\n" for n in range(20) for w in "abc"))
+    command = ("fit", str(labels), "--method", "em", "--out", str(tmp_path / "result"))
+    assert imported(COMMAND.format(runs=[(command, 0)]), unneeded) == []
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "os.chdir({folder!r})",
+        "os.environ['ARVIZ_DATA'] = {folder!r}",
+        "os.environ['XDG_CONFIG_HOME'] = os.path.dirname({folder!r})",
+        "import arviz_base; arviz_base.rcParams['stats.ci_prob'] = 0.7",
+    ],
+)
+def test_the_probability_of_intervals_that_arviz_is_given_counts(before, tmp_path):
+    """Set in the process, or in a file in any place where ArviZ looks."""
+    folder = tmp_path / "arviz"
+    folder.mkdir()
+    if "rcParams" not in before:
+        (folder / "arvizrc").write_text("stats.ci_prob: 0.7\n")
+    script = """
+        import os
+        from crowdppl.posterior.measures import default_level
+
+        {before}
+        print(default_level(None), default_level(0.5))
+    """
+    assert run(textwrap.dedent(script).format(before=before.format(folder=str(folder)))).split() == ["0.7", "0.5"]
+
+
 def test_type_checkers_see_the_names_of_the_program():
     """Each name stands twice in the file, once for type checkers and once for the program."""
     tree = ast.parse(Path(crowdppl.__file__).read_text(encoding="utf-8"))

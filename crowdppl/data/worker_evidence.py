@@ -32,9 +32,9 @@ ABSTAINING, ONE_SIDED = 0.1, 0.5
 # Probability that a worker like the others gives one class only, below which this is no chance.
 CHANCE = 0.01
 # z score of the share of a worker's class among other workers' labels of the same items, from which the worker is taken to
-# abstain on the other classes. Where most annotations are by workers who give one class, that is the likelier reason, and the
-# worker must be shown not to: the share, and twice its standard error, is at most INDIFFERENT above that of other items.
-CHOOSES, INDIFFERENT = 3.0, 0.1
+# abstain on the other classes. Where half of the annotations are by workers who give one class, that is the likelier reason, and
+# it is given up only if together they show nothing of it; of nearly all annotations, never: too little is left to learn from.
+CHOOSES, NEARLY_ALL = 3.0, 0.8
 _CODES = arguments.array("annotation", kind="whole")
 
 
@@ -124,8 +124,8 @@ def abstaining(
     """Tell which workers give one class and abstain on others, ``(J,)``, as labelling functions do.
 
     These are the workers of :func:`one_sided` to whose items other workers give this class more often than to other items:
-    somebody who gives one class whatever the item does not choose items. Where most annotations are by such workers, only those
-    are excepted who certainly do not choose items; where all are, nobody is.
+    somebody who gives one class whatever the item does not choose items. Where most annotations are by workers of one class, all
+    of them are meant, unless together they do not choose items.
 
     Args:
         item: of each annotation, ``(A,)``.
@@ -137,7 +137,7 @@ def abstaining(
     coded = torch.from_numpy(worker).long(), torch.from_numpy(label).long()
     candidates: npt.NDArray[np.bool_] = one_sided(*coded, J, K).numpy()
     mine = candidates[worker]
-    if not mine.any() or mine.all():
+    if not mine.any():
         return candidates
     only = only_class(*coded, J).numpy()
     number, given = np.bincount(worker, minlength=J), np.bincount(label, minlength=K)[only]
@@ -148,8 +148,9 @@ def abstaining(
     there, rest = given - here - number, len(label) - others - number
     share = (here + there) / np.maximum(others + rest, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        difference = here / others - there / rest
-        error = np.sqrt(share * (1 - share) * (1 / others + 1 / rest))
-        chooses, indifferent = difference > CHOOSES * error, difference + 2 * error < INDIFFERENT
-    # Who annotated all items, chose none.
-    return candidates & (chooses if mine.mean() < ONE_SIDED else ~indifferent & (number < N))
+        z = (here / others - there / rest) / np.sqrt(share * (1 - share) * (1 / others + 1 / rest))
+    if mine.mean() >= ONE_SIDED:
+        together = np.nansum(z[candidates]) / math.sqrt(candidates.sum())  # who annotated all items, chose none
+        if mine.mean() >= NEARLY_ALL or together > CHOOSES:
+            return candidates
+    return candidates & (z > CHOOSES)

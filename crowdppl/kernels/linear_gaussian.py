@@ -49,6 +49,12 @@ class WorkerSums(NamedTuple):
         )
         return total.clamp(min=0.0)  # a difference of large numbers
 
+    def moved(self, shift: float = 0.0, shrunk: float = 1.0) -> WorkerSums:
+        """Return the sums of truths to which a number is added, and which are then divided by another."""
+        truth = (self.truth + shift * self.size) / shrunk
+        square = (self.truth_square + 2 * shift * self.truth + shift**2 * self.size) / shrunk**2
+        return self._replace(truth=truth, truth_square=square, product=(self.product + shift * self.label) / shrunk)
+
 
 class ValueTables:
     """Sparse ``(N, J)`` tables of how often each worker labelled each item, and of sums of ``y`` and ``y^2``; their products.

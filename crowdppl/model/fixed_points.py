@@ -62,6 +62,18 @@ class Extrapolation:
         """Begin anew, after a point to which an extrapolation led was refused."""
         self._last, self._moves, self._bends = None, [], []
 
+    def kept(self) -> list[Tensor]:
+        """Return all that later extrapolations depend on, for :meth:`take_up`: tensors ``(P,)``."""
+        return [torch.from_numpy(one) for one in (*(self._last or ()), *self._moves, *self._bends)]
+
+    def take_up(self, kept: list[Tensor]) -> None:
+        """Continue from what :meth:`kept` returned."""
+        arrays = [one.cpu().numpy() for one in kept]
+        half = (len(arrays) - 2) // 2
+        self.restart()
+        if arrays:
+            self._last, self._moves, self._bends = (arrays[0], arrays[1]), arrays[2 : 2 + half], arrays[2 + half :]
+
     def __call__(self, point: Tensor, image: Tensor) -> Tensor:
         """Return the extrapolated fixed point, ``(P,)``, after a step from ``point`` to ``image``, both ``(P,)``.
 

@@ -16,6 +16,7 @@ from crowdppl import arguments
 from crowdppl.arguments import Confusions, Level, Prevalences, checked
 from crowdppl.data.table.identifiers import class_columns
 from crowdppl.errors import OptionError, listed, suggestion
+from crowdppl.posterior.arviz_level import arviz_level
 
 Array = npt.NDArray[Any]
 
@@ -272,8 +273,4 @@ def interval(draws: Annotated[Array, arguments.some_draws], level: Level | None 
 @checked
 def default_level(level: Level | None) -> float:
     """Return the given level, or ArviZ's default."""
-    if level is not None:
-        return level
-    from arviz_base import rcParams  # here: slow to import
-
-    return float(rcParams["stats.ci_prob"])
+    return arviz_level() if level is None else level

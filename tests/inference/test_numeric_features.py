@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 import crowdppl
 from crowdppl import Annotations, CrowdpplError, DataError, ModelError, OptionError
 from crowdppl.errors import silent
-from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.numeric.regression import Truths, drawn, weights
 from crowdppl.isolation import isolated
 from crowdppl.kernels.linear_gaussian import log_marginal

@@ -21,5 +21,10 @@ def test_steps_that_become_longer_lead_on():
     assert first.tolist() == [0.15000000000000002]
     assert float(path(first, 1.5 * first)) > float(1.5 * first)
     assert path.steps == 1
+    other, copy = Extrapolation(), path.kept()
+    other.take_up(copy)
+    second = torch.tensor([0.4], dtype=torch.float64)
+    assert path(second, 1.5 * second) == other(second, 1.5 * second)
     path.restart()
     assert path.steps == 0
+    assert path.kept() == []

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.inference.numeric.conditionals import SPREADS, Ends, draw_df, draw_spread, from_grid
-from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.numeric.readings import Parameters, given_labels
 from crowdppl.inference.numeric.regression import drawn, weights
 from crowdppl.kernels.linear_gaussian import WorkerSums

@@ -1,15 +1,7 @@
-"""EM for numbers: truths, workers and their variances have distributions, the crowd has its mode.
-
-A mean-field approximation (M. J. Beal 2003, Variational algorithms for approximate Bayesian inference, chapter 2): truths
-``q(z_i)`` are normal, intercept and slope of a worker ``q(b_j, g_j)`` are a mixture of two joint normals, one for a worker
-who answers at random, and the variance ``q(v_j)`` is inverse gamma. With many labels of a worker it is EM with the truth
-integrated out exactly; with few, parameters of workers are integrated and not maximised, so that the spreads of the crowd do
-not collapse to zero. Every step raises the evidence lower bound (apart from variances at their floor).
-"""
+"""EM for numbers: the accelerated steps of :mod:`crowdppl.inference.numeric.mean_field`, and what is read off their end."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -17,311 +9,19 @@ from torch import Tensor
 
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.memory import KEPT
+from crowdppl.inference.numeric.acceleration import Path, PathState
 from crowdppl.inference.numeric.draws import STORED, NumericDraws
+from crowdppl.inference.numeric.mean_field import Loop, State
 from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, Parameters, readings
 from crowdppl.inference.numeric.regression import Truths, drawn
 from crowdppl.inference.options import OPTIONS, filled
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.kernels.linear_gaussian import WorkerSums
 from crowdppl.model.numeric import StandardLabels
-from crowdppl.models.linear_gaussian import (
-    COMMON,
-    FEWEST_DF,
-    MEAN_SCALE,
-    MOST_DF,
-    RANDOM_SD,
-    RANDOM_SHARE,
-    REFERENCE_DF,
-    REFERENCE_VARIANCE,
-    LinearGaussian,
-)
+from crowdppl.models.linear_gaussian import MEAN_SCALE, LinearGaussian
 
 INTERVAL_METHOD = "draws from the distributions of workers that mean-field EM ends with, truths exactly given these"
 # Options of EM that are about networks, restarts, extrapolation or the log posterior, none of which this model has.
 UNUSED = sorted(set(OPTIONS["em"]) - {"max_iter", "num_samples"})
-# Candidates of the degrees of freedom.
-NODES_DF = 120
-# A step is the last one where no truth moves by more than this, in standard deviations of the labels.
-STILL = 1e-5
-# The least spread of workers, whose parameters are then equal, and the least share of those who answer at random.
-LEAST_SPREAD, LEAST_SHARE = 1e-4, 1e-4
-
-
-@dataclass
-class State:
-    """What the distributions are at a step.
-
-    ``P`` parts of a mixture: workers whose slopes are around 1, and where workers differ in slope those who answer at random.
-
-    Attributes:
-        intercept: mean of ``b`` in each part, ``(P, J)``.
-        slope: mean of ``g``, likewise.
-        var_b: variance of ``b``, likewise.
-        var_g: variance of ``g``, likewise.
-        cov: their covariance, likewise.
-        part: probability of each part, ``(P, J)``.
-        shape: of the inverse gamma distribution of ``v``, ``(J,)``.
-        rate: likewise.
-        weight: expected ``1 / v``, likewise.
-        mean: of the crowd, a number; likewise ``truth_sd``, ``bias_sd``, ``slope_sd``, ``random_share``, ``common``,
-            ``df`` and, for features, ``weight_sd``.
-    """
-
-    intercept: Tensor
-    slope: Tensor
-    var_b: Tensor
-    var_g: Tensor
-    cov: Tensor
-    part: Tensor
-    shape: Tensor
-    rate: Tensor
-    weight: Tensor
-    mean: float
-    truth_sd: float
-    bias_sd: float
-    slope_sd: float
-    random_share: float
-    common: float
-    df: float
-    weight_sd: float
-
-    def expected(self, of_parts: Tensor) -> Tensor:
-        """Return the mean over parts of a quantity ``(P, J)``: ``(J,)``."""
-        return (self.part * of_parts).sum(0)
-
-    def overall(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return the means of ``b``, ``g``, ``b^2``, ``g^2`` and ``b g``, ``(J,)`` each."""
-        b, g = self.intercept, self.slope
-        every = (b, g, b**2 + self.var_b, g**2 + self.var_g, b * g + self.cov)
-        return tuple(self.expected(one) for one in every)  # type: ignore[return-value]
-
-
-def best_spread(squares: float, count: float, scale: float) -> float:
-    """Return the mode of a standard deviation with a half-normal prior, given ``count`` variables with this sum of squares."""
-    square = scale**2 / 2 * (math.sqrt(count**2 + 4 * squares / scale**2) - count)
-    return max(math.sqrt(square), LEAST_SPREAD)
-
-
-class Loop:
-    """The steps of EM."""
-
-    def __init__(self, model: LinearGaussian, data: StandardLabels):
-        self.model, self.data = model, data
-        like, J = data.value, data.columns
-        one = torch.ones(J).to(like)
-        parts = 2 if model.slopes else 1
-        both = one.expand(parts, J)
-        self.state = State(
-            intercept=0 * both,
-            slope=both.clone(),
-            var_b=0 * both,
-            var_g=0 * both,
-            cov=0 * both,
-            part=torch.eye(parts).to(like)[0].unsqueeze(-1).expand(parts, J),
-            shape=one,
-            rate=one,
-            weight=2 * one,
-            mean=0.0,
-            truth_sd=0.7,
-            bias_sd=0.3,
-            slope_sd=0.3,
-            random_share=0.1,
-            common=0.4,
-            df=5.0,
-            weight_sd=0.3,
-        )
-        self.truths = self.expectation()
-
-    # -- truths
-
-    def expectation(self) -> Truths:
-        """Return the distribution of the truths, and of the weights of features."""
-        return Truths.of(self.data.features, *self.said(), self.state.truth_sd, self.state.weight_sd)
-
-    def said(self) -> tuple[Tensor, Tensor]:
-        """Return what labels say of the truths: the precision, and precision times mean, ``(N, 1)`` each."""
-        state = self.state
-        _, slope, _, slope_square, product = state.overall()
-        terms = ((part * state.weight).unsqueeze(-1) for part in (slope_square, slope, product))
-        return self.data.tables.by_item_terms(*terms)
-
-    # -- workers
-
-    def _sums(self) -> WorkerSums:
-        """Return the expected sums over each worker's annotations, ``(J,)`` each."""
-        truths = self.truths
-        columns = (truths.mean.unsqueeze(-1), (truths.mean**2 + truths.variance).unsqueeze(-1))
-        return WorkerSums(*(part.squeeze(-1) for part in self.data.tables.by_worker(*columns)))
-
-    def _of_workers(self, common: float, reference: float) -> Tensor:
-        out = torch.full((self.data.columns,), common).to(self.data.value)
-        if self.data.has_reference:
-            out[-1] = reference
-        return out
-
-    def maximisation(self) -> None:
-        """Renew the distributions of workers given those of the truths, then the crowd."""
-        state, model = self.state, self.model
-        sums = self._sums()
-        prior_b = self._of_workers(state.bias_sd, model.reference_bias) ** -2
-        bb, linear_b = sums.size * state.weight + prior_b, sums.label * state.weight + prior_b * state.mean
-        if model.slopes:
-            spread, at = self._slope_priors()
-            prior_g = spread**-2
-            bg, gg = sums.truth * state.weight, sums.truth_square * state.weight + prior_g
-            linear_g = sums.product * state.weight + at * prior_g
-            determinant = bb * gg - bg**2
-            state.intercept = (gg * linear_b - bg * linear_g) / determinant
-            state.slope = (bb * linear_g - bg * linear_b) / determinant
-            state.var_b, state.var_g, state.cov = gg / determinant, (bb / determinant).expand_as(gg), -bg / determinant
-            # Log marginal likelihood of each part, with intercept and slope summed out.
-            fit = state.intercept * linear_b + state.slope * linear_g
-            marginal = 0.5 * (prior_g.log() - determinant.log() + fit - at**2 * prior_g) + self._log_shares()
-            state.part = marginal.softmax(0)
-        else:
-            state.intercept, state.var_b = (
-                ((linear_b - sums.truth * state.weight) / bb).unsqueeze(0),
-                (1 / bb).unsqueeze(0),
-            )
-        squares = self._squares(sums)
-        df, common = self._of_workers(state.df, REFERENCE_DF), self._of_workers(state.common, REFERENCE_VARIANCE)
-        state.shape, state.rate = (df + sums.size) / 2, (df * common + squares) / 2
-        state.weight = (state.shape / state.rate).clamp(max=1 / self.data.floor)
-        self._crowd()
-        self._shift()
-        if model.slopes:
-            self._stretch()
-
-    def _slope_priors(self) -> tuple[Tensor, Tensor]:
-        """Return standard deviation and mean of the slope in each part, ``(2, J)`` each."""
-        spread = self._of_workers(self.state.slope_sd, self.model.reference_slope)
-        both = torch.stack([spread, torch.full_like(spread, RANDOM_SD)])
-        return both, torch.tensor([[1.0], [0.0]]).to(both).expand_as(both)
-
-    def _log_shares(self) -> Tensor:
-        """Return the log prior probability of each part, ``(2, J)``; the reference does not answer at random."""
-        share = self._of_workers(self.state.random_share, 0.0)
-        return torch.stack([1 - share, share]).log()
-
-    def _squares(self, sums: WorkerSums) -> Tensor:
-        """Return the expected sum of squared residuals of each worker, ``(J,)``."""
-        b, g, b_square, g_square, product = self.state.overall()
-        squares = sums.squares(b, g)
-        squares = squares + sums.size * (b_square - b**2) + 2 * sums.truth * (product - b * g)
-        return squares + sums.truth_square * (g_square - g**2)
-
-    def _crowd(self) -> None:
-        """Renew what workers and truths have in common: modes, given the distributions of both."""
-        state, model, own = self.state, self.model, slice(0, self.data.workers)
-        J = self.data.workers
-        prior = self._of_workers(state.bias_sd, model.reference_bias) ** -2
-        state.mean = float((prior * state.expected(state.intercept)).sum() / (prior.sum() + MEAN_SCALE**-2))
-        squares = state.expected((state.intercept - state.mean) ** 2 + state.var_b)[own].sum()
-        state.bias_sd = best_spread(float(squares), J, model.bias_scale)
-        if model.slopes:
-            follow, random = (float(part.sum()) for part in state.part[:, own])
-            squares = (state.part[0] * ((state.slope[0] - 1) ** 2 + state.var_g[0]))[own].sum()
-            state.slope_sd = best_spread(float(squares), follow, model.slope_scale)
-            first, second = RANDOM_SHARE
-            state.random_share = max((random + first - 1) / (J + first + second - 2), LEAST_SHARE)
-        truths = float((self.truths.apart**2 + self.truths.apart_variance).sum())
-        state.truth_sd = best_spread(truths, self.data.items, model.truth_scale)
-        if self.data.features is not None:
-            state.weight_sd = best_spread(float(self.truths.weight_square()), self.data.width, model.feature_scale)
-        weights = float(state.weight[own].sum())
-        state.common = max((J * state.df / 2 + COMMON - 1) / (state.df * weights / 2 + COMMON), self.data.floor)
-        # Expected log of the variances, of the inverse gamma distributions.
-        logs = float((state.rate.log() - state.shape.digamma())[own].sum())
-        half = 0.5 / torch.linspace(1 / MOST_DF, 1 / FEWEST_DF, NODES_DF).to(self.data.value)
-        density = J * (half * (half * state.common).log() - half.lgamma()) - half * logs - half * state.common * weights
-        state.df = 2 * float(half[density.argmax()])
-
-    def _shift(self) -> None:
-        """Shift truths, and intercepts so that the likelihood stays, to the best place under the priors."""
-        state = self.state
-        prior = self._of_workers(state.bias_sd, self.model.reference_bias) ** -2
-        _, slope, _, slope_square, product = state.overall()
-        precision = self.data.items / state.truth_sd**2 + float((prior * slope_square).sum())
-        apart = product - state.mean * slope
-        shift = (float((prior * apart).sum()) - float(self.truths.apart.sum()) / state.truth_sd**2) / precision
-        self.truths.shift(shift)
-        # b - g c: a linear map of a normal vector.
-        state.var_b = state.var_b - 2 * shift * state.cov + shift**2 * state.var_g
-        state.cov = state.cov - shift * state.var_g
-        state.intercept = state.intercept - shift * state.slope
-
-    def _stretch(self) -> None:
-        """Stretch truths with their standard deviation and weights, and shrink slopes, to the best scale under the priors."""
-        state, model = self.state, self.model
-        spread, at = self._slope_priors()
-        prior = spread**-2
-        square = float(state.expected(prior * (state.slope**2 + state.var_g)).sum())
-        single = float(state.expected(at * prior * state.slope).sum())
-        J = self.data.columns
-
-        def objective(shrunk: float) -> float:
-            of_slopes = J * math.log(shrunk) - (square * shrunk**2 - 2 * single * shrunk) / 2
-            of_spreads = (state.truth_sd / shrunk) ** 2 / (2 * model.truth_scale**2)
-            if self.data.features is not None:
-                of_spreads += (state.weight_sd / shrunk) ** 2 / (2 * model.feature_scale**2)
-            return of_slopes - of_spreads
-
-        shrunk = (single + math.sqrt(single**2 + 4 * square * J)) / (2 * square)
-        if objective(shrunk) <= objective(1.0):
-            return
-        self.truths.stretch(shrunk)
-        state.truth_sd /= shrunk
-        state.weight_sd /= shrunk
-        state.slope, state.var_g, state.cov = state.slope * shrunk, state.var_g * shrunk**2, state.cov * shrunk
-
-    # -- the bound
-
-    def bound(self) -> float:
-        """Return the evidence lower bound with the log priors of the crowd, up to a constant."""
-        state, model = self.state, self.model
-        sums = self._sums()
-        squares = self._squares(sums)
-        logs = state.rate.log() - state.shape.digamma()
-        labels = -0.5 * (sums.size * logs + squares * state.weight).sum()
-        own = self.truths
-        truths = -0.5 * ((own.apart**2 + own.apart_variance).sum() / state.truth_sd**2 - own.given.log().sum())
-        truths = truths - self.data.items * math.log(state.truth_sd)
-        if own.root is not None:
-            truths = truths - own.weight_square() / (2 * state.weight_sd**2) - own.root.diagonal().log().sum()
-            truths = truths - self.data.width * math.log(state.weight_sd)
-        spread_b = self._of_workers(state.bias_sd, model.reference_bias)
-        near = ((state.intercept - state.mean) ** 2 + state.var_b) / spread_b**2
-        workers = state.expected(-0.5 * near).sum() - spread_b.log().sum()
-        if model.slopes:
-            spread_g, at = self._slope_priors()
-            near = ((state.slope - at) ** 2 + state.var_g) / spread_g**2
-            entropy = 0.5 * (state.var_b * state.var_g - state.cov**2).log()
-            parts = torch.where(state.part > 0, self._log_shares() - state.part.clamp(min=1e-300).log(), 0.0)
-            workers = workers + state.expected(-0.5 * near - spread_g.log() + entropy + parts).sum()
-        else:
-            workers = workers + 0.5 * state.var_b.log().sum()
-        half = self._of_workers(state.df, REFERENCE_DF) / 2
-        rate = half * self._of_workers(state.common, REFERENCE_VARIANCE)
-        variances = (half * rate.log() - half.lgamma() - (half + 1) * logs - rate * state.weight).sum()
-        own_entropy = state.shape + state.rate.log() + state.shape.lgamma() - (1 + state.shape) * state.shape.digamma()
-        crowd = -(state.mean**2) / (2 * MEAN_SCALE**2) - state.truth_sd**2 / (2 * model.truth_scale**2)
-        crowd -= state.bias_sd**2 / (2 * model.bias_scale**2)
-        if self.data.features is not None:
-            crowd -= state.weight_sd**2 / (2 * model.feature_scale**2)
-        crowd += (COMMON - 1) * math.log(state.common) - COMMON * state.common
-        if model.slopes:
-            crowd -= state.slope_sd**2 / (2 * model.slope_scale**2)
-            first, second = RANDOM_SHARE
-            crowd += (first - 1) * math.log(state.random_share) + (second - 1) * math.log1p(-state.random_share)
-        return float(labels + truths + workers + variances + own_entropy.sum()) + crowd
-
-    def step(self) -> float:
-        """Take one step; return by how much truths have moved at most, relative to the mean one."""
-        before = self.truths.mean
-        self.maximisation()
-        self.truths = self.expectation()
-        moved = self.truths.mean - before
-        return float((moved - moved.mean()).abs().max()) + abs(float(moved.mean()))
 
 
 @dataclass
@@ -329,16 +29,12 @@ class EMState:
     """A run after some steps.
 
     Attributes:
-        workers: distributions of workers and modes of the crowd.
-        truths: of the truths.
+        path: where it is.
         trace: lower bounds so far.
-        step: number of steps taken.
     """
 
-    workers: State
-    truths: Truths
+    path: PathState
     trace: list[float]
-    step: int
 
 
 def em(
@@ -351,26 +47,26 @@ def em(
     """Fit by mean-field EM; of the options of :class:`crowdppl.inference.options.EM` it takes ``max_iter``, ``num_samples``."""
     given = filled("em", options)
     loop = Loop(model, data)
-    trace: list[float] = []
-    converged, first = False, 0
+    path, trace = Path(loop), list[float]()
     stopped = keep.resume(EMState, data.value.device)
     if stopped is not None:
-        loop.state, loop.truths, trace, first = stopped.workers, stopped.truths, stopped.trace, stopped.step
-    for step in range(first, given["max_iter"]):
-        keep.step(lambda step=step: EMState(loop.state, loop.truths, trace, step))  # type: ignore[misc]  # of this step
-        moved = loop.step()
+        path.take_up(stopped.path)
+        trace = stopped.trace
+    for step in range(len(trace), given["max_iter"]):
+        keep.step(lambda: EMState(path.state(), trace))
+        trace.append(path.step())
         if step % 10 == 0:
-            trace.append(loop.bound())
             report(step, given["max_iter"], "EM")
-        if moved < STILL:
-            converged = True
+        if path.done:
             break
+    path.end()
+    steps, converged = len(trace), path.done
     trace.append(loop.bound())
     state = loop.state
     count = max(1, min(given["num_samples"] or KEPT, STORED // data.columns))
     samples = _drawn(model, data, state, loop.truths, count)
-    facts = {"converged": converged, "iterations": step + 1, "lower_bound": trace[-1]}
-    warnings = [] if converged else [f"EM stopped after {step + 1} steps before it stood; raise max_iter"]
+    facts = {"converged": converged, "iterations": steps, "lower_bound": trace[-1]}
+    warnings = [] if converged else [f"EM stopped after {steps} steps before it stood; raise max_iter"]
     return NumericDraws(
         samples, "approximation", INTERVAL_METHOD, _moments(loop, samples), facts=facts, warnings=warnings, trace=trace
     )

@@ -22,7 +22,7 @@ from crowdppl.errors import OptionError
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
 from crowdppl.inference.engines.monitor import of_draws
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
-from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.isolation import without_warnings

@@ -16,7 +16,7 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl.errors import ModelError
-from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.numeric.regression import weights
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import LinearGaussian
