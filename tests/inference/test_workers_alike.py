@@ -140,6 +140,29 @@ def test_half_of_the_workers_are_constant(classes, same):
     assert right > max(votes, 0.88)
 
 
+@pytest.mark.parametrize(("classes", "fires", "else_fires"), [(2, 0.6, 0.4), (4, 0.4, 0.2)])
+def test_weak_labelling_functions_beside_a_few_people(classes, fires, else_fires):
+    """Each shows little of its choice of items, all together enough."""
+    rng = np.random.default_rng(1)
+    truth, rows = rng.integers(classes, size=500), []
+    for j in range(12):
+        chosen = rng.random(500) < np.where(truth == j % classes, fires, else_fires)
+        rows += [(n, f"f{j}", j % classes) for n in np.flatnonzero(chosen)]
+    some = rng.permutation(500)[:200]
+    rows += [(n, f"p{n % 3}", truth[n] if rng.random() < 0.9 else rng.integers(classes)) for n in some]
+    data = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]), labels=range(classes))
+    assert "labels of one class only" in why_not_apart(data)
+
+
+def test_nearly_all_annotations_of_one_class():
+    """Too little is left to rate workers by, whether those of one class choose items or not."""
+    rng = np.random.default_rng(0)
+    item, worker = np.repeat(np.arange(300), 5), np.concatenate([rng.permutation(12)[:5] for _ in range(300)])
+    label = np.where(worker < 11, worker % 2, rng.integers(2, size=len(item)))
+    data = Annotations.from_frame(pd.DataFrame({"task": item, "worker": worker, "label": label}))
+    assert "labels of one class only" in why_not_apart(data)
+
+
 @pytest.fixture(scope="module")
 def collapsed():
     return quiet_fit(Annotations.from_frame(survey(200, 5, 1)[0]), "item-effects", method="em", seed=0, num_samples=20)
