@@ -123,7 +123,7 @@ def test_extrapolated_steps_end_where_plain_ones_do(kind):
         bounds.append(loop.bound())
         assert path.done
         assert min(np.diff(bounds)) > -1e-9
-        for _ in range(1, 3000):
+        for step in range(1, 3000):  # noqa: B007  # counted
             if plain.step() < 1e-10:
                 break
         assert 3 * len(bounds) < step
