@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from crowdppl.kernels.code_cache import inline_with_arrays
+from crowdppl.kernels.elementary import exp, log
 from crowdppl.kernels.random import gamma, normal, uniform
 from crowdppl.kernels.small_matrices import draw_normal, factorise
 
@@ -165,20 +166,16 @@ def _draw_crowd(a: Any, numbers: Any, crowd: Any, stream: Any) -> None:
 
 
 @inline_with_arrays
-def _slope(labels: Any, effects: Any, factors: Any, totals: Any, shares: Any, tops: Any) -> Any:
-    """Return first and minus second derivative by competence of the log-likelihood of a worker's labels.
+def _slope(often: Any, part: Any, whole: Any, size: Any) -> Any:
+    """Return what normalisers add to first and minus second derivative by competence of the log-likelihood of labels.
 
-    ``shares (K,)`` are the powers of the correct labels in ``totals (K, M)``.
+    ``part`` is the power of the correct label in each of the first ``size`` normalisers ``whole``, which occur ``often``.
     """
     slope, curve = 0.0, 0.0
-    for k in range(shares.shape[0]):
-        if tops[k] < np.inf:
-            slope += labels[k, k]
-            for m in range(factors.shape[0]):
-                if effects[k, m] > 0.0:
-                    correct = shares[k] * factors[m, k] / totals[k, m]
-                    slope -= effects[k, m] * correct
-                    curve += effects[k, m] * correct * (1.0 - correct)
+    for r in range(size):
+        correct = part[r] / whole[r]
+        slope -= often[r] * correct
+        curve += often[r] * correct * (1.0 - correct)
     return slope, curve
 
 
@@ -189,29 +186,36 @@ def _move_competence(
     """Move each worker's competence with the deviations held, by a Metropolis-Hastings step.
 
     The proposal is normal with the mean of a Newton step and its curvature. A move changes one power in each sum of ``totals``.
+    Those of the sums that a worker has are written side by side, where the processor takes several at once.
     """
     J, K, M = totals.shape
-    shares, moved, new_totals = np.empty(K), np.empty(K), np.empty((K, M))
+    shares, by, room = np.empty(K), np.empty((K, M)), np.empty((3, K * M + 1))
+    often, part, whole = room[0], room[1], room[2]
+    for k in range(K):
+        for m in range(M):
+            by[k, m] = factors[m, k]
     for j in range(J):
-        n, e, old = labels[j], effects[j], a[j]
+        n, e, old, size, given = labels[j], effects[j], a[j], 0, 0.0
+        for k in range(K):
+            shares[k] = exp(logits[j, k, k] - tops[j, k])
         for k in range(K):
             if tops[j, k] < np.inf:
-                shares[k] = math.exp(logits[j, k, k] - tops[j, k])
-        slope, curve = _slope(n, e, factors, totals[j], shares, tops[j])
-        slope, curve = slope - crowd[1] * (old - crowd[0]), curve + crowd[1]
+                given += n[k, k]
+                for m in range(M):  # without a branch: the next one is written over those that the worker does not have
+                    often[size], part[size], whole[size] = e[k, m], shares[k] * by[k, m], totals[j, k, m]
+                    size += 1 if e[k, m] > 0.0 else 0
+        slope, curve = _slope(often, part, whole, size)
+        slope, curve = slope + given - crowd[1] * (old - crowd[0]), curve + crowd[1]
         noise = normal(stream)
         step = slope / curve + noise / math.sqrt(curve)
-        new, factor, ratio = old + step, math.exp(step), 0.0
-        for k in range(K):
-            if tops[j, k] < np.inf:
-                moved[k] = shares[k] * factor
-                ratio += n[k, k] * step
-                for m in range(M):
-                    if e[k, m] > 0.0:
-                        new_totals[k, m] = totals[j, k, m] + factors[m, k] * (moved[k] - shares[k])
-                        ratio += e[k, m] * math.log(totals[j, k, m] / new_totals[k, m])
-        slope, back = _slope(n, e, factors, new_totals, moved, tops[j])
-        slope, back = slope - crowd[1] * (new - crowd[0]), back + crowd[1]
+        new, factor, ratio = old + step, math.exp(step), given * step
+        for r in range(size):
+            moved = part[r] * factor
+            total = whole[r] + (moved - part[r])
+            ratio += often[r] * log(whole[r] / total)
+            part[r], whole[r] = moved, total
+        slope, back = _slope(often, part, whole, size)
+        slope, back = slope + given - crowd[1] * (new - crowd[0]), back + crowd[1]
         ratio -= crowd[1] * ((new - crowd[0]) ** 2 - (old - crowd[0]) ** 2) / 2.0
         ratio += (math.log(back / curve) + noise * noise - back * (step + slope / back) ** 2) / 2.0
         if math.log(1.0 - uniform(stream)) < ratio:

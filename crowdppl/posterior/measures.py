@@ -80,8 +80,13 @@ def kappa(confusion: Confusions, prevalence: Prevalences) -> Array:
     0 for guessing, negative if correct less often than by chance.
     """
     _match(confusion, prevalence)
+    return beyond_chance(accuracy(confusion, prevalence), confusion, prevalence)
+
+
+def beyond_chance(correct: Array, confusion: Array, prevalence: Array) -> Array:
+    """Return :func:`kappa` of workers whose accuracy is known, ``correct (S, J)``."""
     chance = sum(prevalence[:, k, None] * given for k, given in enumerate(_given(confusion, prevalence)))
-    return (accuracy(confusion, prevalence) - chance) / np.maximum(1 - chance, np.finfo(float).eps)
+    return (correct - chance) / np.maximum(1 - chance, np.finfo(float).eps)
 
 
 @checked

@@ -27,8 +27,12 @@ POWER = 0.8
 POINTS = 1024
 
 
-def class_by_others(posterior: PosteriorVariables) -> tuple[Array, Array]:
+def class_by_others(posterior: PosteriorVariables, confusion: Array | None = None) -> tuple[Array, Array]:
     """Return how well the classes fit to annotations given the other workers' labels and known true labels.
+
+    Args:
+        posterior: a result.
+        confusion: mean confusion matrices, ``(J, K, K)``. Computed by default.
 
     Returns:
         The probability that each annotation is correct, ``(A,)``, and its probability under the mean confusion matrix of its
@@ -37,7 +41,8 @@ def class_by_others(posterior: PosteriorVariables) -> tuple[Array, Array]:
     item, worker, label = posterior.annotation_index()
     known = posterior.known_truth()
     N, K = len(known), len(posterior.labels)
-    confusion = np.concatenate(posterior.by_block(lambda draws, _: draws.mean(0)))  # (J, K, K)
+    if confusion is None:
+        confusion = np.concatenate(posterior.by_block(lambda draws, _: draws.mean(0)))
     prior = np.log(np.maximum(posterior.draws("prevalence").mean(0), np.finfo(float).tiny))
     correct, fitting = np.zeros(len(item)), np.zeros(len(item))
     ends = np.searchsorted(item, np.arange(N + 1))

@@ -76,70 +76,74 @@ def hypothesis_probabilities(
     tables = posterior.confusion_counts(int(np.clip(MAX_OPERATIONS / operations, MIN_DRAWS, MAX_DRAWS)))
     at_a_time = max(1, BLOCK // (len(total) * len(posterior.labels) ** 2))
     while block := list(islice(tables, at_a_time)):
-        total += _probability(np.stack(block), expected).sum(0)
+        # Workers last, where they lie together in memory.
+        counts = np.ascontiguousarray(np.moveaxis(np.stack(block), 1, -1), dtype=np.intp)
+        total += _probability(counts, expected).sum(0).T
         draws += len(block)
     return total / draws
 
 
 def _probability(counts: Array, expected: float) -> Array:
-    """Return the probability of each hypothesis given tables of counts ``(draw, J, K, K)``: ``(draw, J, 3)``."""
-    K = counts.shape[-1]
+    """Return the probability of each hypothesis given whole counts ``(draw, K, K, J)``: ``(draw, 3, J)``."""
+    K = counts.shape[1]
     prior = np.array([1 - (1 + ADVERSARIES) * expected, expected, ADVERSARIES * expected])
-    crowd = counts.sum(-3, keepdims=True) + np.eye(K) + 1 / K  # (draw, 1, K, K); no row is empty
+    crowd = counts.sum(-1) + np.eye(K) + 1 / K  # (draw, K, K); no row is empty
     crowd = crowd / crowd.sum(-1, keepdims=True)
     logs = np.stack(
         [
-            _log_marginal(counts, INFORMED_COUNTS * crowd).sum(-1),
-            _log_marginal(counts.sum(-2), np.ones(K)),
+            _log_marginal(counts, INFORMED_COUNTS * crowd).sum(1),
+            _log_marginal(counts.sum(1), np.ones(K)),
             _adversarial(counts),
         ],
-        axis=-1,
-    ) + np.log(prior)  # (draw, J, 3)
-    weight = np.exp(logs - logs.max(-1, keepdims=True))
-    return weight / weight.sum(-1, keepdims=True)
+        axis=1,
+    )
+    logs += np.log(prior)[:, None]
+    weight = np.exp(logs - logs.max(1, keepdims=True))
+    return weight / weight.sum(1, keepdims=True)
 
 
 def _adversarial(counts: Array) -> Array:
-    """Log-probability of labels ``(draw, J, K, K)`` under an adversary: ``(draw, J)``; minus infinity for a single class."""
+    """Log-probability of labels ``(draw, K, K, J)`` under an adversary: ``(draw, J)``; minus infinity for a single class."""
     from scipy.special import betainc, betaln  # here: slow to import
 
-    K = counts.shape[-1]
+    K = counts.shape[1]
     if K == 1:
-        return np.where(counts.sum((-2, -1)) > 0, -np.inf, 0.0)
-    correct = np.einsum("...kk->...", counts)
-    wrong = counts.sum((-2, -1)) - correct
+        return np.where(counts.sum((1, 2)) > 0, -np.inf, 0.0)
+    diagonal = counts[:, np.arange(K), np.arange(K)]  # (draw, K, J)
+    by_class = counts.sum(2) - diagonal  # wrong labels
+    correct, wrong = diagonal.sum(1), by_class.sum(1)
     # The probability of a correct label is uniform between 0 and half of chance.
     limit = 0.5 / K
     with np.errstate(divide="ignore"):  # underflows to zero for a mostly correct worker
         avoids = betaln(correct + 1, wrong + 1) + np.log(betainc(correct + 1, wrong + 1, limit)) - np.log(limit)
-    off = counts[..., ~np.eye(K, dtype=bool)].reshape(*counts.shape[:-1], K - 1)
-    swaps = _log_marginal(off, np.full(K - 1, SWAPPED_COUNTS)).sum(-1)
+    # Of all labels, less those of the correct ones.
+    each = np.asarray(SWAPPED_COUNTS)
+    swaps = _log_rising(each, counts).sum((1, 2)) - _log_rising(each, diagonal).sum(1)
+    swaps -= _log_rising((K - 1) * each, by_class).sum(1)
     # Picked from one distribution without the correct label: the normalising constants use its posterior mean.
-    given = (counts * (1 - np.eye(K))).sum(-2)  # (draw, J, K)
-    share = (given + 1) / (given.sum(-1, keepdims=True) + K)
-    picks = _log_marginal(given, np.ones(K)) - (off.sum(-1) * np.log1p(-share)).sum(-1)
+    given = counts.sum(1) - diagonal  # (draw, K, J)
+    share = (given + 1) / (given.sum(1, keepdims=True) + K)
+    picks = _log_marginal(given, np.ones(K)) - (by_class * np.log1p(-share)).sum(1)
     return avoids + np.logaddexp(swaps, picks) - np.log(2)
 
 
 def _log_marginal(counts: Array, prior: Array) -> Array:
-    """Log-probability of a sequence of labels with these counts ``(..., K)`` under Dirichlet rows: ``(...)``."""
-    from scipy.special import gammaln  # here: slow to import
-
-    total = np.asarray(prior.sum(-1))
-    rows = gammaln(total) - _log_gamma(total, counts.sum(-1))
-    return rows + (_log_gamma(prior, counts) - gammaln(prior)).sum(-1)
+    """Log-probability of a sequence of labels with these counts ``(..., K, J)`` under Dirichlet rows: ``(..., J)``."""
+    return _log_rising(prior, counts).sum(-2) - _log_rising(np.asarray(prior.sum(-1)), counts.sum(-2))
 
 
-def _log_gamma(start: Array, counts: Array) -> Array:
-    """Return ``log Gamma(start + counts)`` of whole counts ``(draw, J, ...)``, for starts that all workers share.
+def _log_rising(start: Array, counts: Array) -> Array:
+    """Return ``log Gamma(start + counts) / Gamma(start)`` of whole counts ``(..., J)``, for starts that all workers share.
 
-    Where workers are more than the largest count, the function is computed once for each number and looked up: the same bits.
+    Where workers are more than the largest count, it is computed once for each number and looked up.
     """
     from scipy.special import gammaln  # here: slow to import
 
-    most = int(counts.max(initial=0)) + 1
+    most, start = int(counts.max(initial=0)) + 1, start[..., None]
+    first = gammaln(start)
     if start.size * most >= counts.size:
-        return np.asarray(gammaln(start + counts))
-    table = gammaln(start[..., None] + np.arange(most))
-    place = np.arange(start.size).reshape(start.shape) * most
-    return np.asarray(table.reshape(-1)[place + counts.astype(np.intp)])
+        return np.asarray(gammaln(start + counts) - first)
+    table = gammaln(start + np.arange(most)) - first
+    if start.size == 1:
+        return np.asarray(table.reshape(-1).take(counts))
+    return np.asarray(table.reshape(-1).take(counts + np.arange(start.size).reshape(start.shape) * most))

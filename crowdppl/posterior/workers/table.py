@@ -12,13 +12,12 @@ import pandas as pd
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.posterior import spans
 from crowdppl.posterior.measures import LOWER_IS_BETTER, default_level, interval, qualities
-from crowdppl.posterior.measures import accuracy as accuracy_of
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers import grading, other_rates
 from crowdppl.posterior.workers.drift import median_seconds
 from crowdppl.posterior.workers.ranking import rank, summarise_ranks
 from crowdppl.posterior.workers.spammers import hypothesis_probabilities
-from crowdppl.posterior.workers.verdicts import verdicts
+from crowdppl.posterior.workers.verdicts import QualityDraws, quality_draws, verdicts, verdicts_of
 
 Array = npt.NDArray[Any]
 
@@ -37,14 +36,18 @@ def table(
     """Return the table that :meth:`crowdppl.Posterior.workers` describes."""
     measures, level = list(measures), default_level(level)
 
-    def block(confusion: Array, prevalence: Array) -> tuple[dict[str, Array], Array]:
+    def block(confusion: Array, prevalence: Array) -> tuple[dict[str, Array], QualityDraws]:
+        quality = quality_draws(confusion, prevalence)
+        computed = {"accuracy": {"accuracy": quality.accuracy}, "kappa": {"kappa": quality.kappa}}
         columns = {}
-        for name, draws in qualities(confusion, prevalence, posterior.labels, measures, cost).items():
-            for suffix, value in zip(("", "_low", "_high"), interval(draws, level), strict=True):
-                columns[name + suffix] = value
-        return columns, accuracy_of(confusion, prevalence)
+        for measure in measures:
+            other = computed.get(measure) or qualities(confusion, prevalence, posterior.labels, [measure], cost)
+            for name, draws in other.items():
+                for suffix, value in zip(("", "_low", "_high"), interval(draws, level), strict=True):
+                    columns[name + suffix] = value
+        return columns, quality
 
-    columns, accuracy = zip(*posterior.by_block(block), strict=True)
+    columns, quality_parts = zip(*posterior.by_block(block), strict=True)
     shares = dict(zip(SHARE_COLUMNS, interval(posterior.share_correct_draws(), level), strict=True))
     rows = pd.DataFrame(
         {"worker": posterior.worker_names(), "annotations": posterior.annotations_per_worker()}
@@ -54,11 +57,12 @@ def table(
     enough = (rows["annotations"] >= minimum).to_numpy()
     probabilities = hypothesis_probabilities(posterior)
     rows["spammer"], rows["adversarial"] = probabilities[:, 1], probabilities[:, 2]
-    verdict = verdicts(posterior, probabilities)
+    graded = posterior.graded
+    verdict = verdicts(posterior, probabilities) if graded else verdicts_of(posterior, probabilities, quality_parts)
     if other_rates.has_other_labels(posterior):
         for name, values in other_rates.columns(posterior, level).items():
             rows[name] = values
-    if posterior.graded:
+    if graded:
         for name, values in grading.columns(posterior, level).items():
             rows[name] = values
     if spans.has_spans(posterior):
@@ -68,8 +72,12 @@ def table(
         rows["seconds"] = median_seconds(posterior)
     rows = rows[enough].reset_index(drop=True)
     if len(rows):
-        quality = grading.correlations(posterior) if posterior.graded else np.concatenate(accuracy, axis=1)
-        ranks = summarise_ranks(rank(quality[:, enough]), level)
+        own = (
+            grading.correlations(posterior)
+            if graded
+            else np.concatenate([part.accuracy for part in quality_parts], axis=1)
+        )
+        ranks = summarise_ranks(rank(own[:, enough]), level)
         rows = pd.concat([rows, ranks], axis=1)
         rows["verdict"] = verdict[enough]
     if sort is not None:

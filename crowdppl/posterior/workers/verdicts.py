@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.posterior import sets
-from crowdppl.posterior.measures import accuracy, kappa
+from crowdppl.posterior.measures import accuracy, beyond_chance
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers import grading
 from crowdppl.posterior.workers.confusions import systematic_confusions
@@ -69,6 +70,26 @@ DEPENDENT = 2.5
 MOST_PAIRS = 2_000_000
 
 
+class QualityDraws(NamedTuple):
+    """What verdicts need of the confusion matrices of some workers, for ``S`` draws.
+
+    Attributes:
+        accuracy: of each draw and worker, ``(S, j)``.
+        kappa: agreement with the truth beyond chance, likewise.
+        mean: confusion matrices averaged over draws, ``(j, K, K)``.
+    """
+
+    accuracy: Array
+    kappa: Array
+    mean: Array
+
+
+def quality_draws(confusion: Array, prevalence: Array) -> QualityDraws:
+    """Return what verdicts need, for confusion matrices ``(S, j, K, K)`` and prevalence ``(S, K)``."""
+    correct = accuracy(confusion, prevalence)
+    return QualityDraws(correct, beyond_chance(correct, confusion, prevalence), confusion.mean(0))
+
+
 @checked
 def verdicts(
     posterior: PosteriorVariables,
@@ -112,15 +133,20 @@ def verdicts(
     """
     if posterior.graded:
         return grading.verdicts(posterior, _compared(posterior))
+    probabilities = hypothesis_probabilities(posterior) if probabilities is None else probabilities
+    return verdicts_of(posterior, probabilities, posterior.by_block(quality_draws))
+
+
+def verdicts_of(posterior: PosteriorVariables, probabilities: Array, parts: Sequence[QualityDraws]) -> Array:
+    """Return what :func:`verdicts` does where labels are classes, from the quality of workers in blocks, in their order."""
     from crowdppl.data.worker_evidence import abstaining  # here: imports torch, which the choice of items does without
 
-    _, random, adversarial = (hypothesis_probabilities(posterior) if probabilities is None else probabilities).T
+    _, random, adversarial = probabilities.T
     given = posterior.label_counts_by_worker()  # (J, K)
     total = given.sum(1) // sets.size(posterior)  # a set is one answer
-    parts = posterior.by_block(
-        lambda confusion, prevalence: (kappa(confusion, prevalence), accuracy(confusion, prevalence))
+    beyond, quality = (
+        np.concatenate(draws, axis=1) for draws in zip(*((p.kappa, p.accuracy) for p in parts), strict=True)
     )
-    beyond, quality = (np.concatenate([part[n] for part in parts], axis=1) for n in (0, 1))  # each (S, J)
     against = (beyond < 0).mean(0)
     avoids = (adversarial >= ADVERSARY) | ((against >= SURE) & (adversarial > 2 * random) & (adversarial > 1 - SURE))
     spams = random + adversarial >= SPAMMER
@@ -142,7 +168,7 @@ def verdicts(
     verdict = np.full(len(total), "reliable", dtype=object)
     verdict[behind > 1 - RELIABLE] = "fair"
     verdict[(quality < RELIABLE_ACCURACY).mean(0) > 0.5] = "fair"
-    informed = _told_by_others(posterior, given) >= GAIN
+    informed = _told_by_others(posterior, given, np.concatenate([part.mean for part in parts])) >= GAIN
     verdict[(against > 1 - SURE) | (random + adversarial > 1 - SURE) | ~informed] = "unknown"
     verdict[enough & ((behind >= WEAK) | (wrong >= WEAK))] = "weak"
     verdict[confuses] = "confuses"
@@ -159,10 +185,13 @@ def verdicts(
     return verdict
 
 
-def _told_by_others(posterior: PosteriorVariables, given: Array) -> Array:
-    """Return how much better the other workers' labels predict a worker's labels than their shares do, in nats: ``(J,)``."""
+def _told_by_others(posterior: PosteriorVariables, given: Array, confusion: Array) -> Array:
+    """Return how much better the other workers' labels predict a worker's labels than their shares do, in nats: ``(J,)``.
+
+    ``confusion (J, K, K)`` are the mean confusion matrices.
+    """
     _, worker, label = posterior.annotation_index()
-    _, fitting = class_by_others(posterior)
+    _, fitting = class_by_others(posterior, confusion)
     share = (given + 0.5) / (given + 0.5).sum(1, keepdims=True)
     gain = np.log(np.maximum(fitting, np.finfo(float).tiny)) - np.log(share[worker, label])
     return np.bincount(worker, weights=gain, minlength=len(given))

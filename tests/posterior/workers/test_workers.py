@@ -346,7 +346,9 @@ def test_spammer_probability_by_hand():
         return total
 
     grid = (np.arange(200_000) + 0.5) / 200_000 * 0.25  # share of correct labels of an adversary, up to half of chance
-    for one_worker, probability in zip(counts, spammers._probability(counts, 0.2), strict=True):
+    one_draw = np.moveaxis(counts.astype(int), 0, -1)[None]  # workers last
+    (by_hypothesis,) = spammers._probability(one_draw, 0.2)
+    for one_worker, probability in zip(counts, by_hypothesis.T, strict=True):
         looks = sum(sequence(one_worker[k], spammers.INFORMED_COUNTS * crowd[k]) for k in range(2))
         does_not = sequence(one_worker.sum(0), np.ones(2))
         correct, total = np.trace(one_worker), one_worker.sum()
