@@ -45,11 +45,11 @@ the true label. `system_rate` took the verdicts as they are. The slope is now ta
 families (Spearman's correction for attenuation), and the prior of the coefficient is narrower. By agreement the slope is .42
 to .91 on the eleven panels, and larger than by the true labels on all of them: errors are correlated, and the correction
 stays below what is needed. The correlation of few judges on few items is uncertain, and that of judges who guess is near 0:
-the logarithm of the slope is shrunk by its standard error (half the relative one of the correlation, with items as clusters) to that
-of the median panel, .63, with a standard deviation of .5 over panels. A negative correlation has .63.
+the logarithm of the slope is shrunk by its standard error (half the relative one of the correlation, with items as clusters) to
+that of the median panel, .63, with a standard deviation of .5 over panels. A negative correlation has .63.
 
-Five forms were compared, before shrinking. 95% intervals, former and present; coverage in the first row is with shrinking, without
-which it is .925, at the same width and error:
+Five forms were compared, before shrinking. 95% intervals, former and present; coverage in the first row is with shrinking,
+without which it is .925, at the same width and error:
 
 | panels | human labels | coverage | now | width | now | error | now | repetitions |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|
@@ -67,7 +67,8 @@ by which it was not chosen, coverage is .938 and .958. The standard error of a c
 
 Three judges who guess, three systems of 30 answers and of equal rates, no human labels, 24 panels: the mean probability of the
 system that is most probably the best was .67 without shrinking and is .61. On the first 10 panels it is .59, as with a slope of
-.63 throughout, and .57 where the verdicts are taken as they are. With 200 answers a system (6 panels) it was .57 and is .48. For weak judges with 100 human labels coverage (.917), width and error are the same with shrinking, 16 panels.
+.63 throughout, and .57 where the verdicts are taken as they are. With 200 answers a system (6 panels) it was .57 and is .48.
+For weak judges with 100 human labels coverage (.917), width and error are the same with shrinking, 16 panels.
 
 What makes intervals of `triviaqa-v1`
 wider than those of logistic regression is still not known: without effects of systems, and with the narrower prior, most of
