@@ -829,10 +829,23 @@ def test_faults_found_from_outside(place):
         lambda: crowdppl.fit(data(), checkpoint=place / "x.csv"): r"checkpoint=.*is a file",
         lambda: crowdppl.fit(
             data(), checkpoint=(folder,)
-        ): r"checkpoint=.*; it must be a folder, or a folder and the seconds",
+        ): r"checkpoint=.*; it must be a folder, or a tuple of a folder and the seconds",
+        lambda: crowdppl.fit(
+            data(), checkpoint=["state", 60]
+        ): r"checkpoint=\['state', 60\]; .*such as \('state', 60\)",
+        lambda: crowdppl.fit(
+            data(), checkpoint=(60, "state")
+        ): r"checkpoint=\(60, 'state'\); .*such as \('state', 60\)",
+        lambda: crowdppl.fit(data(), checkpoint=(None, 60)): r"checkpoint=\(None, 60\); .*such as \('state', 60\)",
+        lambda: crowdppl.fit(data(), checkpoint=60): r"checkpoint=60; .*such as \('state', 60\)",
+        lambda: crowdppl.fit(
+            data(), checkpoint=(folder, math.inf)
+        ): r"checkpoint\[1\]=inf; it must be a finite number of at least 0",
         lambda: crowdppl.fit(data(), checkpoint=(folder, -1)): r"checkpoint\[1\]=-1; it must be at least 0",
         lambda: crowdppl.fit(data(), every=60): r"every= is no longer an argument; .*checkpoint=\('state', 60\)",
-        lambda: crowdppl.EM(every=60): r"every= is no longer an argument",
+        lambda: crowdppl.EM(
+            every=60
+        ): r"method 'em' has no option 'every'; .* given to crowdppl.fit: checkpoint=\('state'",
         lambda: crowdppl.distribute(place / "x.csv", every=60): r"every= is no longer an argument",
         lambda: workers.best(p, 1.5): r"m=1.5",
         lambda: acquisition.curve(p, price=math.nan): r"price=nan",
@@ -880,6 +893,11 @@ def test_checked_functions_keep_their_signature_and_pythons_messages():
         acquisition.next_items()
     with pytest.raises(TypeError, match="unexpected keyword argument 'm'"):
         acquisition.next_items(posterior(), m=3)
+    # every= has another meaning, or never was: no advice on checkpoints
+    with pytest.raises(TypeError, match=r"spans\(\) got an unexpected keyword argument 'bogus'"):
+        posterior().spans(every=True, bogus=1)
+    with pytest.raises(TypeError, match=r"stream\(\) got an unexpected keyword argument 'every'"):
+        crowdppl.stream("x.parquet", every=1)
     assert list(inspect.signature(acquisition.next_items).parameters) == ["posterior", "n", "by", "worker"]
 
 

@@ -65,7 +65,7 @@ from crowdppl.arguments.objects import (
     tensor,
     worker_table,
 )
-from crowdppl.arguments.signatures import check_of, checked, checks_of, refuse_moved, takes_none
+from crowdppl.arguments.signatures import check_of, checked, checks_of, takes_none
 from crowdppl.arguments.types import (
     Checkpoints,
     Column,
@@ -153,7 +153,6 @@ __all__ = [
     "probability",
     "progress",
     "refuse",
-    "refuse_moved",
     "seed",
     "several",
     "share",

@@ -66,14 +66,15 @@ def number(
         for words, bound in (("of at least", at_least), ("above", above), ("at most", at_most), ("below", below))
         if bound is not None
     ]
-    wanted = f"a number {' and '.join(bounds)}" if bounds else "a finite number"
+    finite = " ".join(["a finite number", " and ".join(bounds)]).strip()
+    wanted = f"a number {' and '.join(bounds)}" if bounds else finite
 
     def check(name: str, value: Any) -> float:
         if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
             raise refuse(name, value, wanted)
         given = float(value)
         if not math.isfinite(given):
-            raise refuse(name, value, wanted)
+            raise refuse(name, value, finite)
         outside = (
             (at_least is not None and given < at_least)
             or (above is not None and given <= above)
@@ -247,8 +248,10 @@ def amounts(at_least: float | None = None, at_most: float | None = None, axes: i
 
     def check(name: str, value: Any) -> Any:
         values = as_array(value)
-        if values is None or values.dtype.kind not in "iuf" or values.ndim < axes or not np.isfinite(values).all():
+        if values is None or values.dtype.kind not in "iuf" or values.ndim < axes:
             raise refuse(name, value, wanted)
+        if not np.isfinite(values).all():
+            raise refuse(name, value, wanted.replace("numbers", "finite numbers", 1))
         if axes and not values.size:
             raise refuse(name, value, wanted)
         if (at_least is not None and (values < at_least).any()) or (at_most is not None and (values > at_most).any()):
@@ -322,10 +325,12 @@ def folder(name: str, value: Any) -> Path:
 
 def folder_at_intervals(name: str, value: Any) -> Path | tuple[Path, float]:
     """Accept the path of a folder, or this and the seconds between two writes to it."""
-    if not isinstance(value, tuple):
+    if isinstance(value, (str, os.PathLike)):
         return folder(name, value)
-    if len(value) != 2:
-        raise refuse(name, value, "a folder, or a folder and the seconds between two writes, such as ('state', 60)")
+    pair = isinstance(value, tuple) and len(value) == 2
+    if not pair or not isinstance(value[0], (str, os.PathLike)):
+        wanted = "a folder, or a tuple of a folder and the seconds between two writes, such as ('state', 60)"
+        raise refuse(name, value, wanted)
     return folder(name, value[0]), at_least_zero(f"{name}[1]", value[1])
 
 

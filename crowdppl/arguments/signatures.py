@@ -7,7 +7,7 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from crowdppl.arguments.checks import Check, choice
@@ -16,8 +16,8 @@ from crowdppl.errors import OptionError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Arguments of earlier versions, with what is written in their place.
-MOVED = {"every": "the seconds between two writes stand beside the folder: checkpoint=('state', 60)"}
+# Arguments of earlier versions: the argument that took their place, and what is written there.
+MOVED = {"every": ("checkpoint", "the seconds between two writes stand beside the folder: checkpoint=('state', 60)")}
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -27,10 +27,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         signature, checks, optional = read()
+        refuse_moved(signature.parameters, kwargs)
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError:
-            refuse_moved(kwargs)
             return function(*args, **kwargs)  # Python's own message names the function and what is missing
         for name, value in given.arguments.items():
             if name in checks and not (value is None and name in optional):
@@ -41,15 +41,20 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def refuse_moved(names: Iterable[str]) -> None:
-    """Refuse arguments of earlier versions.
+def refuse_moved(parameters: Container[str], names: Iterable[str]) -> None:
+    """Refuse arguments of earlier versions where a function has what took their place, and no argument of that name.
+
+    Args:
+        parameters: names of the function's arguments.
+        names: of those that were given.
 
     Raises:
         OptionError: for the first, with what is written in its place.
     """
     for name in names:
-        if name in MOVED:
-            raise OptionError(f"{name}= is no longer an argument; {MOVED[name]}")
+        place, advice = MOVED.get(name, ("", ""))
+        if place in parameters and name not in parameters:
+            raise OptionError(f"{name}= is no longer an argument; {advice}")
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, Check] | None:

@@ -21,7 +21,6 @@ from crowdppl.arguments import (
     choice,
     flag,
     positive,
-    refuse_moved,
     shown,
     whole,
 )
@@ -30,6 +29,8 @@ from crowdppl.errors import OptionError, listed, suggestion
 P = ParamSpec("P")
 R = TypeVar("R")
 Method = Literal["em", "svi", "gibbs", "nuts"]
+# What is easily taken for an option of an engine, with where it stands.
+OF_FIT = {"every": "the seconds between two writes are given to crowdppl.fit: checkpoint=('state', 60)"}
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,8 @@ def require_option(method: str, name: str) -> None:
     """
     known = OPTIONS[method]
     if name not in known:
-        refuse_moved([name])
+        if name in OF_FIT:
+            raise OptionError(f"method {method!r} has no option {name!r}; {OF_FIT[name]}")
         others = [other for other, options in OPTIONS.items() if name in options]
         of = f", which is an option of {' and '.join(map(repr, others))}" if others else suggestion(name, known)
         raise OptionError(f"method {method!r} has no option {name!r}{of}; it takes {', '.join(known)}")

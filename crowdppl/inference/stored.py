@@ -86,7 +86,7 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
 
 
 def _with_aside(constant: xr.Dataset, fields: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return fields of annotations with those of copies, sorted by item; a weight of items is as it was."""
+    """Return fields of annotations, those that copies have too joined with theirs and sorted by item, the others unchanged."""
     together = {
         name: torch.cat([own, torch.from_numpy(constant[f"aside_{name}"].to_numpy().astype(own.numpy().dtype))])
         for name, own in fields.items()

@@ -57,7 +57,7 @@ class Fitted:
     Attributes:
         data: the annotations, on the device of the fit.
         model: the model with the networks of this fit.
-        draws: of the engine; drawn later where the true labels need none (:mod:`crowdppl.inference.result`).
+        draws: of the engine; drawn later where the true labels need none (``_can_wait`` of :mod:`crowdppl.inference.run`).
         effect: the design effect; with what known true labels say of it where the draws are evaluated.
         probability: of the classes, ``(N, K)``.
         published: likewise by the model as published, where the reported ones allow for correlated errors.

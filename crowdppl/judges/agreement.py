@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ Array = npt.NDArray[Any]
 # Largest share of a judge's variance that the consensus may explain: a judge who is the consensus would get all the weight.
 COMMUNALITY = 0.95
 ITERATIONS = 50
-# Smallest slope of verdicts on true labels: below it, agreement of judges is not told from chance.
+# Smallest slope of verdicts on true labels: differences are multiplied by 5 at most.
 WEAKEST = 0.2
 # Slope of judges of whom no two saw an item: the median of eleven public panels by agreement.
 UNKNOWN = 0.63
+# Standard deviation of the logarithm of the slope over panels; the public ones differ less, and weak judges are beyond them.
+SPREAD = 0.5
 # Judges above which covariances are sparse.
 DENSE = 200
 
@@ -100,20 +103,46 @@ def attenuation(around: Array, asked: Array, family: Array) -> float:
     independently is the product of their slopes, whose square root is their mean slope (Spearman 1904, The proof and measurement
     of association between two things, American Journal of Psychology 15). Judges whose errors are correlated are corrected less.
 
+    The logarithm of the slope is a mean of that by the correlation and that of :data:`UNKNOWN`, weighted by precision. By the
+    delta method the first has half the relative standard error of the correlation, with items as clusters. Where the correlation
+    is not told from 0, or negative, the slope is thus near that of :data:`UNKNOWN`: divided by the root of a correlation near 0,
+    chance differences would be taken for large ones.
+
     Args:
         around: shares of the labels in the verdicts of each judge, around the judge's own, 0 without verdicts, ``(N, J, K)``.
         asked: whether the judge gave a verdict, ``(N, J)``.
         family: of each judge, ``(J,)``.
 
     Returns:
-        The slope, between :data:`WEAKEST` and 1; :data:`UNKNOWN` where no two judges saw an item.
+        The slope, between :data:`WEAKEST` and 1; :data:`UNKNOWN` where no two judges saw an item, or one item only.
     """
-    pairs = _over_pairs(asked[:, :, None].astype(float), family).item()
+    pairs = _pairs_by_item(asked[:, :, None].astype(float), family)  # (N,)
+    total, items = pairs.sum(), (pairs > 0.5).sum()
     variance = (around**2).sum() / max(asked.sum(), 1)
-    if pairs < 0.5 or variance <= 0:
+    if items < 2 or variance <= 0:
         return UNKNOWN
-    correlation = np.trace(_over_pairs(around, family)) / pairs / variance
-    return float(np.sqrt(np.clip(correlation, WEAKEST**2, 1.0)))
+    products = _pairs_by_item(around, family) / variance  # (N,)
+    correlation = products.sum() / total
+    # Few items that happen to be alike: at least the error of pairs that are independent.
+    clustered = ((products - correlation * pairs) ** 2).sum() * items / (items - 1)
+    squared_error = max(clustered / total**2, 1 / total)
+    correlation = float(np.clip(correlation, 0.0, 1.0))
+    if correlation == 0:
+        return UNKNOWN
+    weight = SPREAD**2 / (SPREAD**2 + squared_error / (2 * correlation) ** 2)
+    log_slope = weight * np.log(correlation) / 2 + (1 - weight) * np.log(UNKNOWN)
+    return float(max(np.exp(log_slope), WEAKEST))
+
+
+def _pairs_by_item(values: Array, family: Array) -> Array:
+    """Return the sum over pairs of judges, each counted once, of the products of values ``(N, J, m)`` of each item, ``(N,)``.
+
+    Which judges are a pair is as in :func:`_over_pairs`.
+    """
+    products = (values.sum(1) ** 2).sum(1)
+    for own in _units(values, family):
+        products = products - (own.sum(1) ** 2).sum(1)
+    return np.asarray(products / 2)
 
 
 def _over_pairs(values: Array, family: Array) -> Array:
@@ -121,10 +150,15 @@ def _over_pairs(values: Array, family: Array) -> Array:
 
     Judges of one family, whose errors are correlated, are no pair if there are several families.
     """
-    unit = family if len(np.unique(family)) > 1 else np.arange(values.shape[1])
     total = values.sum(1)
     products = total.T @ total
-    for one in np.unique(unit):
-        own = values[:, unit == one].sum(1)
-        products -= own.T @ own
+    for own in _units(values, family):
+        together = own.sum(1)
+        products -= together.T @ together
     return np.asarray(products)
+
+
+def _units(values: Array, family: Array) -> Iterator[Array]:
+    """Return the values of the judges of each family; of each judge where all are of one."""
+    unit = family if len(np.unique(family)) > 1 else np.arange(values.shape[1])
+    return (values[:, unit == one] for one in np.unique(unit))

@@ -1,8 +1,9 @@
 """Exponentials and logarithms in compiled code that a loop takes several of at once.
 
 Those of the system's library are calls, one number after the other. These are polynomials without branches and calls, so that
-LLVM turns a loop over them into vectors of the processor. The relative error is at most some 1e-14: enough for what is drawn and
-averaged.
+LLVM turns a loop over them into vectors of the processor. The relative error of an exponential grows with its argument ``x``, by
+3.4e-17 for each unit: 1.8e-15 at 50 and at most 2.4e-14, near 709. That of a logarithm is at most 4.2e-16. Both are measured with
+2,000,000 and 1,200,000 numbers over the range: enough for what is drawn and averaged.
 Methods: exponents apart, as in the Cephes library (S. Moshier 1989, Methods and Programs for Mathematical Functions).
 """
 
@@ -18,7 +19,8 @@ from numba.extending import intrinsic
 from crowdppl.kernels.code_cache import inline
 
 DOUBLE, WHOLE, SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
-# The logarithm of 2 in two parts, the first with few digits: products with whole numbers are exact.
+# The logarithm of 2 in two parts, the first with few digits. Functions are compiled with leave to reassociate, and LLVM adds the
+# parts before it multiplies: a multiple has the rounding error of log 2, 2.3e-17, as many times. Hence the error of exp.
 HIGH, LOW = 0.693145751953125, 1.42860682030941723212e-6
 BY_LOG_2, ROOT = 1.0 / math.log(2.0), math.sqrt(0.5)
 # Logarithms of the least normal number and of the largest number, towards 0.

@@ -101,9 +101,7 @@ def update_numbers(
     info = posterior.info
     method, options = taken_apart(options.pop("method", None), options)
     device = options.pop("device", None)
-    of_run: dict[str, Any] = {
-        name: options.pop(name) for name in ("progress", "checkpoint", "every") if name in options
-    }
+    of_run: dict[str, Any] = {name: options.pop(name) for name in ("progress", "checkpoint") if name in options}
     if method is None and info["method"] not in OPTIONS:
         raise OptionError("the result was made of samples that the caller brought; name the engine with method=...")
     if method is None or method == info["method"]:
