@@ -218,8 +218,8 @@ def _of_classes(table: pd.DataFrame, names: list[str], at: Sequence[int], source
 
 def _of_rows(table: pd.DataFrame, at: Sequence[int], source: str) -> list[str]:
     """Return a note where a column that is no worker names the worker of each row."""
-    rest = [str(name).strip() for n, name in enumerate(table.columns) if n not in at]
-    named = next((name for name in rest if names_row(name)), None)
+    rest = [n for n in range(table.shape[1]) if n not in at]
+    named = next((str(table.columns[n]).strip() for n in rest if names_row(table.iloc[:, n])), None)
     if named is None:
         return []
     return [

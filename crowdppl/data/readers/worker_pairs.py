@@ -20,7 +20,7 @@ _LABEL_OF = re.compile(
     rf"(?:{_WHO}_?)?{_LABEL}_?(?P<number>\d{{1,2}}|[ab])|{_WHO}_?(?P<second>\d{{1,2}}|[ab])_{_LABEL}"
 )
 # Names of a column with the worker of each row.
-_OF_ROW = re.compile(r"((crowd_?)?worker|annotator|rater|coder|labell?er)(_?(id|name|number|no|nr|code))?")
+_OF_ROW = re.compile(r"((crowd_?)?worker|annotator|rater|coder|labell?er)(_?(id|name|code))?")
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,12 @@ def words(name: str) -> str:
     return re.sub(r"[^\w%]+", "_", name.strip().lower()).strip("_")
 
 
-def names_row(name: str) -> bool:
-    """Return whether a column names the worker of each row, by its name."""
-    return _OF_ROW.fullmatch(words(name)) is not None
+def names_row(column: pd.Series[Any]) -> bool:
+    """Return whether a column names the worker of each row, by its name, and by its values that they are several.
+
+    A number beside columns of labels (``rater_number``) is that of the raters of an item.
+    """
+    return _OF_ROW.fullmatch(words(str(column.name))) is not None and len(set(_texts(column)) - {""}) > 1
 
 
 def pairs_of(table: pd.DataFrame) -> list[Pair]:
