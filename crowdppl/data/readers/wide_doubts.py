@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.data.readers.worker_columns import labels_of, names_an_item
-from crowdppl.data.readers.worker_pairs import names_row, words
+from crowdppl.data.readers.worker_pairs import CLASSES, names_row, words
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.errors import DataError, listed
 
@@ -24,45 +24,13 @@ _DECIDES = re.compile(
     r"|adj|adjudicat(or|ion|ed)|arbit(er|rator|ration)|tie_?break(er)?|third_?(reader|reviewer|rater|annotator|coder|opinion))"
     r"(_?(results?|labels?|diagnos[ie]s|decisions?|class|findings?|status|proven|confirmed))?"
 )
-# Names of classes, and of columns with a number for a class.
-_CLASSES = frozenset(
-    [
-        "positive",
-        "negative",
-        "neutral",
-        "pos",
-        "neg",
-        "neu",
-        "yes",
-        "no",
-        "maybe",
-        "unsure",
-        "mixed",
-        "toxic",
-        "benign",
-        "malignant",
-        "relevant",
-        "irrelevant",
-        "include",
-        "exclude",
-        "included",
-        "excluded",
-        "spam",
-        "ham",
-        "none",
-        "other",
-        "true",
-        "false",
-        "normal",
-        "abnormal",
-        "hate",
-        "offensive",
-    ]
-)
+# Names of columns with a number for a class.
 _NUMBER_OF = re.compile(r"(votes?|counts?|n|num|number|is|prob|share|label)_(?P<name>[^\W\d]\w*)")
 # Rounds of one worker, and rows at the end of a table that may be no items.
 _ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit|v)_?\d")
 _LAST_ROWS, _MANY_ROWS = 5, 3
+# Rows with a label, and without one, from which a worker with labels only where others differ is no chance.
+_DECIDED = 3
 
 
 def refuse_title(table: pd.DataFrame, source: str) -> None:
@@ -205,7 +173,7 @@ def _of_classes(table: pd.DataFrame, names: list[str], at: Sequence[int], source
     plain = [words(name) for name in names]
     matching = [_NUMBER_OF.fullmatch(name) for name in plain]
     starts = {match[1] for match in matching if match}
-    if len(names) < 2 or not (_CLASSES.issuperset(plain) or (all(matching) and len(starts) == 1)):
+    if len(names) < 2 or not (CLASSES.issuperset(plain) or (all(matching) and len(starts) == 1)):
         return []
     if not all(written_number(label) for n in at for label in labels_of(table.iloc[:, n]).labels):
         return []
@@ -239,12 +207,18 @@ def _decide(table: pd.DataFrame, names: list[str], at: Sequence[int]) -> list[st
         column = labels_of(table.iloc[:, n])
         known = np.array([*(position.setdefault(label.casefold(), len(position)) for label in column.labels), -1])
         codes[n] = known[column.codes]
-    for name, n in zip(names, at, strict=True):
-        others = np.stack([codes[m] for m in at if m != n])
-        given = np.where(others >= 0, others, others.max(0))
-        differ = (others >= 0).any(0) & (given != given[0]).any(0)
-        filled = codes[n] >= 0
-        if name not in out and filled.sum() > 1 and (~filled).sum() > 1 and bool((filled == differ).all()):
+    labels, filled = np.stack([codes[n] for n in at]), np.stack([codes[n] for n in at]) >= 0
+    # Labels of others: those of the row, without the own one where nobody else gave it.
+    rows = np.arange(len(table))
+    counts = np.zeros((len(table), len(position)), dtype=np.int64)
+    for label, given in zip(labels, filled, strict=True):
+        counts[rows[given], label[given]] += 1
+    distinct = (counts > 0).sum(1)
+    for name, label, given in zip(names, labels, filled, strict=True):
+        own = given & (counts[rows, label] == 1)
+        differ = distinct - own > 1
+        enough = min(int(given.sum()), int((~given).sum())) >= _DECIDED
+        if name not in out and enough and bool((given == differ).all()):
             out.append(name)
     return out if 2 * len(out) < len(names) else []
 
