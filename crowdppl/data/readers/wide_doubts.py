@@ -26,8 +26,11 @@ _DECIDES = re.compile(
 )
 # Names of columns with a number for a class.
 _NUMBER_OF = re.compile(r"(votes?|counts?|n|num|number|is|prob|share|label)_(?P<name>[^\W\d]\w*)")
-# Rounds of one worker, and rows at the end of a table that may be no items.
-_ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit|v)_?\d")
+# Rounds of one worker.
+_ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit)_?\d")
+# First and last names of people.
+_PERSON = re.compile(r"[^\W\d_]\. ?\w+|[A-Z][a-z]+ [A-Z][a-z]+")
+# Rows at the end of a table that may be no items, and rows above them.
 _LAST_ROWS, _MANY_ROWS = 5, 3
 # Rows with a label, and without one, from which a worker with labels only where others differ is no chance.
 _DECIDED = 3
@@ -81,7 +84,7 @@ def notes_on_workers(table: pd.DataFrame, item: str, at: Sequence[int], source: 
     decide = _decide(table, names, at)
     if decide:
         notes.append(
-            f"{source}: {listed(decide, 3)} {'is' if len(decide) == 1 else 'are'} read as workers, but may state the true label, "
+            f"{source}: {listed(decide, 3)} {'is read as a worker' if len(decide) == 1 else 'are read as workers'}, but may state the true label, "
             f"or decide where others differ; if so, name the workers with workers=[...], and truth={decide[0]!r}"
         )
     crossed = _crossed(names)
@@ -175,13 +178,23 @@ def _of_classes(table: pd.DataFrame, names: list[str], at: Sequence[int], source
     starts = {match[1] for match in matching if match}
     if len(names) < 2 or not (CLASSES.issuperset(plain) or (all(matching) and len(starts) == 1)):
         return []
-    if not all(written_number(label) for n in at for label in labels_of(table.iloc[:, n]).labels):
+    labels = {label for n in at for label in labels_of(table.iloc[:, n]).labels}
+    if not all(map(written_number, labels)):
+        return []
+    # A number for a class is often none, and of the classes of an item, one has a 1.
+    if not CLASSES.issuperset(plain) and ("0" not in labels or (starts == {"label"} and not _one_of_each(table, at))):
         return []
     return [
         f"{source}: {listed(names, 3)} are read as workers, but may be classes by their names, with numbers of votes or a 1 for "
         f"the class of an item; if so, this is no table of workers: use Annotations.from_counts, or write a row for each "
         f"annotation"
     ]
+
+
+def _one_of_each(table: pd.DataFrame, at: Sequence[int]) -> bool:
+    """Return whether each row has the sum 1."""
+    numbers = table.iloc[:, list(at)].apply(pd.to_numeric, errors="coerce")
+    return bool((numbers.sum(axis=1) == 1).all())
 
 
 def _of_rows(table: pd.DataFrame, at: Sequence[int], source: str) -> list[str]:
@@ -208,15 +221,14 @@ def _decide(table: pd.DataFrame, names: list[str], at: Sequence[int]) -> list[st
         known = np.array([*(position.setdefault(label.casefold(), len(position)) for label in column.labels), -1])
         codes[n] = known[column.codes]
     labels, filled = np.stack([codes[n] for n in at]), np.stack([codes[n] for n in at]) >= 0
-    # Labels of others: those of the row, without the own one where nobody else gave it.
-    rows = np.arange(len(table))
-    counts = np.zeros((len(table), len(position)), dtype=np.int64)
-    for label, given in zip(labels, filled, strict=True):
-        counts[rows[given], label[given]] += 1
-    distinct = (counts > 0).sum(1)
-    for name, label, given in zip(names, labels, filled, strict=True):
-        own = given & (counts[rows, label] == 1)
-        differ = distinct - own > 1
+    row = np.broadcast_to(np.arange(len(table)), labels.shape)[filled]
+    pairs, place, times = np.unique(row * len(position) + labels[filled], return_inverse=True, return_counts=True)
+    distinct = np.bincount(pairs // max(len(position), 1), minlength=len(table))
+    # The labels of others are those of the row, without the own one where nobody else gave it.
+    own = np.zeros(labels.shape, dtype=bool)
+    own[filled] = (times == 1)[place.reshape(-1)]
+    for name, alone, given in zip(names, own, filled, strict=True):
+        differ = distinct - alone > 1
         enough = min(int(given.sum()), int((~given).sum())) >= _DECIDED
         if name not in out and enough and bool((given == differ).all()):
             out.append(name)
@@ -226,7 +238,9 @@ def _decide(table: pd.DataFrame, names: list[str], at: Sequence[int]) -> list[st
 def _crossed(names: list[str]) -> tuple[list[str], list[str]] | None:
     """Return the two sets of words of which the names are all combinations, such as workers and questions."""
     parts = [words(name).partition("_") for name in names]
-    if len(names) < 4 or not all(between for _, between, _ in parts):
+    # People are written with initials, and with capitals.
+    people = all(_PERSON.fullmatch(name.strip()) for name in names)
+    if len(names) < 4 or people or not all(between for _, between, _ in parts):
         return None
     first, last = (list(dict.fromkeys(part[n] for part in parts)) for n in (0, 2))
     if min(len(first), len(last)) < 2 or len(first) * len(last) != len(names) or len(set(parts)) < len(parts):

@@ -44,6 +44,8 @@ _KIND_FLAG = re.compile(
     r"(is_?|was_?)?(gold(en)?(_?standard)?|prediction|predicted|model|auto(matic(ally)?)?|machine|pre_?annotat(ed|ion)|synthetic"
     r"|consensus|adjudicat(ed|ion)|ground_?truth|llm|ai)"
 )
+# Of these an item has one row: where several have a mark, it may say that they agree with it.
+_ONE_OF_ITEM = re.compile(r"(is_?|was_?)?(consensus|adjudicat(ed|ion))")
 _NO_ANNOTATION = re.compile(
     r"(model|machine|auto(matic)?|ai|llm|silver)?[ _-]?(predictions?|predicted|suggestions?|pre[ _-]?(annotations?|label(s|ed)?))"
     r"|model|machine|auto(mated|matic|matically generated)?|ai|llm|bot|gold(en)?([ _-]?(standard|label))?|ground[ _-]?truth"
@@ -199,7 +201,7 @@ def _of_kinds(frame: pd.DataFrame, used: Sequence[Any], name: Any, plain: str, s
     chosen = [str(value).strip().casefold() in special for value in values.tolist()]
     flagged = np.array([*chosen, False])[codes]
     both = np.intersect1d(of_item[flagged], of_item[~flagged])
-    if not len(both[both >= 0]):
+    if not len(both[both >= 0]) or (_ONE_OF_ITEM.fullmatch(plain) and np.bincount(of_item[flagged] + 1)[1:].max() > 1):
         return []
     size = int(flagged.sum())
     return [
