@@ -83,9 +83,10 @@ def notes_on_workers(table: pd.DataFrame, item: str, at: Sequence[int], source: 
     notes = [*sums, *_of_rows(table, at, source), *_of_items(item, names, source), *_beyond(table, names, at, source)]
     decide = _decide(table, names, at)
     if decide:
+        read = "is read as a worker" if len(decide) == 1 else "are read as workers"
         notes.append(
-            f"{source}: {listed(decide, 3)} {'is read as a worker' if len(decide) == 1 else 'are read as workers'}, but may state the true label, "
-            f"or decide where others differ; if so, name the workers with workers=[...], and truth={decide[0]!r}"
+            f"{source}: {listed(decide, 3)} {read}, but may state the true label, or decide where others differ; if so, name the "
+            f"workers with workers=[...], and truth={decide[0]!r}"
         )
     crossed = _crossed(names)
     if crossed:
