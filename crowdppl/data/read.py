@@ -92,6 +92,8 @@ def to_annotations(records: Annotated[Records, _RECORDS], source: str, **options
             if options.get("truth") is not None
             else (records.truth_by(options.get("task")) or None)
         )
+        if isinstance(options["truth"], str):
+            options["truth"] = records.renamed.get(options["truth"], options["truth"])
         if options.get("task") is None:
             notes += inputs_of(records, source)
     data = Annotations.from_frame(records.frame, source=source, **options)

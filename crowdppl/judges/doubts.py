@@ -14,9 +14,10 @@ from crowdppl.judges.table import Table
 
 Array = npt.NDArray[Any]
 
-# Names of columns with what people said, or with the true label of an item.
+# Names of columns with what people said, or with the true label of an item; a majority may be that of the judges.
 _HUMAN = re.compile(
-    r"(human|people|expert|gold|truth|ground_?truth|true|correct|expected|reference|annotator|majority|consensus)"
+    r"(human|people|expert|gold|truth|ground_?truth|true|correct|expected|reference|annotator"
+    r"|(human|expert|annotator)s?_(majority|consensus))"
     r"(_?(labels?|verdicts?|votes?|answers?|ratings?|scores?|class|annotations?|decisions?|preferences?))?"
 )
 

@@ -34,6 +34,8 @@ def notes(*labels, several="refuse"):
         (["A>B", "B<A", "A=B"], "'B<A' and 'A>B'"),
         (["pass", "Passed", "fail"], "'Passed' and 'pass'"),
         (["hate", "rude", "hate rude", "rude hate"], "'rude hate' and 'hate rude'"),
+        (["cat", "dog", "cat and dog", "dog and cat"], "'dog and cat' and 'cat and dog'"),
+        (["yes", "no", "pass", "fail"], "'yes' and 'pass'"),
     ],
 )
 def test_one_value_in_two_ways(labels, pair):
@@ -55,6 +57,11 @@ def test_one_value_in_two_ways(labels, pair):
         ["1-2", "3-5", "6-9"],
         ["44928", "45050", "44000"],
         ["new", "news", "old"],
+        ["need", "needs", "mean", "means", "physic", "physics", "relate", "related"],
+        ["cat", "dog", "cat and dog", "cat or dog"],
+        ["2/2", "2/4", "3/4", "4/4", "6/8"],
+        ["yes", "no", "pass"],
+        ["1", "0", "pass"],
         ["100%", "50%", "0%"],
         ["model A", "model B", "tie"],
     ],

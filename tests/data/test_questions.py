@@ -1,5 +1,7 @@
 """Annotations of several questions, or of the answers of several systems, are not repeated annotations of one item."""
 
+from contextlib import nullcontext
+
 import pandas as pd
 import pytest
 
@@ -37,6 +39,20 @@ def test_numbers_and_grades_of_several_questions_have_a_warning(kind):
     with pytest.warns(CrowdpplWarning, match="which column 'question' tells apart"):
         data = crowdppl.Annotations.from_frame(table, kind=kind)
     assert data.A == 36
+
+
+@pytest.mark.parametrize("column", USUAL)
+def test_a_column_that_names_the_label_tells_no_questions_apart(column):
+    """Workers who change their minds have several labels of an item, and several names of labels."""
+    table = pd.DataFrame(
+        {"task": [1, 1, 1, 2, 2, 2], "worker": list("abaabb"), "label": list("AABBBA"), column: list("aabbba")}
+    )
+    assert crowdppl.Annotations.from_frame(table).A == 6
+    coarse = table.assign(label=list("ACBBBA"), **{column: list("aabbba")})
+    own = coarse.assign(worker=list("aaabbb"))
+    # Labels of one question each, several for one of them.
+    with nullcontext() if column == "label_name" else pytest.raises(DataError, match="tells apart"):
+        crowdppl.Annotations.from_frame(own)
 
 
 def test_what_is_not_of_several_questions_is_read_as_before():

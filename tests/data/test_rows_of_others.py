@@ -85,7 +85,9 @@ def test_sums_among_the_items():
 def test_columns_that_tell_repeats_apart():
     rows = [row for row in ROWS for _ in range(2)]
     assert "column 'emotion' tells apart ('joy', 'fear')" in notes(rows, emotion=["joy", "fear"] * 12)
-    assert "column 'round' tells apart" in notes(rows, round=[1, 2] * 12)
+    for again in ("round", "Trial no", "seed", "session", "date"):
+        assert "tells apart" not in notes(rows, **{again: [1, 2] * 12})
+    assert "column 'roundness' tells apart" in notes(rows, roundness=[1, 2] * 12)
     assert "tells apart" not in notes(rows, remark=["fine", None] * 12)
     assert "tells apart" not in notes(emotion=["joy", "fear"] * 6)
     with pytest.raises(DataError, match="column 'variable' tells apart"):

@@ -89,6 +89,7 @@ class Records:
         item_name: name of the identifier of items in the file.
         places: columns of the sequence and of the position of tokens; ``None`` where items are no tokens.
         question: the question that was read, by its name in the file; ``None`` where the format has no questions.
+        renamed: columns of the file by whose names the frame has other ones, and their names in the frame.
     """
 
     frame: pd.DataFrame
@@ -100,6 +101,14 @@ class Records:
     item_name: str = "task"
     places: tuple[str, str] | None = None
     question: str | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    def keep(self, columns: Mapping[str, Any]) -> None:
+        """Add columns of the file to the frame, under another name where the frame has one of their name."""
+        for name, values in columns.items():
+            if name in self.frame:
+                self.renamed[name] = f"{name} (column of the file)"
+            self.frame[self.renamed.get(name, name)] = values
 
     def truth_by(self, column: Any) -> dict[Any, Any]:
         """Return the known true labels by another column of items, without those on which its items disagree."""

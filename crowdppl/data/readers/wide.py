@@ -31,7 +31,7 @@ from crowdppl.data.readers.worker_columns import (
     renamed_copies,
     unsure,
 )
-from crowdppl.data.readers.worker_pairs import pairs_of
+from crowdppl.data.readers.worker_pairs import doubt_of_labels, doubt_of_pairs, pairs_of
 from crowdppl.data.table.columns import item_column
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.rows_in_doubt import NOTED
@@ -53,7 +53,8 @@ def wide(file: SourceFile, choices: Choices) -> Records:
         item = item_of(table, pairs, file.name)
         table, totals = _without_totals(table, item, file.name)
         _refuse_items(table.iloc[:, item], [labels_of(table.iloc[:, pair.label]) for pair in pairs], file.name)
-        return paired(table, item, pairs, [*blank, *totals], choices, file.name)
+        doubts = doubt_of_labels(table, pairs, file.name)
+        return paired(table, item, pairs, [*blank, *totals, *doubts], choices, file.name)
     parts = layout(table, file.name, choices.workers)
     if not parts.workers and (left := [str(table.columns[n]).strip() for n in sorted((*parts.answers, *parts.others))]):
         raise DataError(
@@ -76,6 +77,7 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     doubts += _doubts(records, first, workers, choices, file.name)
     if choices.workers is None:
         doubts += notes_on_workers(table, first, parts.workers, file.name)
+        doubts += doubt_of_pairs(table, parts.workers, file.name)
         doubts += notes_on_last_rows(table.iloc[:, parts.item].tolist(), file.name)
     records.notes += [*blank, *totals, *doubts, *_first_row(table, parts, file.name)]
     return records
@@ -157,9 +159,7 @@ def _keep_others(records: Records, table: pd.DataFrame, parts: Layout, source: s
     """Add the columns that are no workers to the frame of annotations, and notes on them."""
     names = {n: str(table.columns[n]).strip() for n in (*parts.answers, *parts.others)}
     items = records.frame.attrs.pop(_ROWS)
-    for n, name in names.items():
-        if name and name not in records.frame:
-            records.frame[name] = table.iloc[:, n].to_numpy(dtype=object)[items]
+    records.keep({name: table.iloc[:, n].to_numpy(dtype=object)[items] for n, name in names.items() if name})
     if parts.answers:
         first = names[parts.answers[0]]
         records.frame.attrs[NOTED] = [names[n] for n in parts.answers]

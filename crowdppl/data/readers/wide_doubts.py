@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.data.readers.worker_columns import labels_of, names_an_item
-from crowdppl.data.readers.worker_pairs import names_row, words
+from crowdppl.data.readers.worker_pairs import CLASSES, names_row, words
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.errors import DataError, listed
 
@@ -24,45 +24,16 @@ _DECIDES = re.compile(
     r"|adj|adjudicat(or|ion|ed)|arbit(er|rator|ration)|tie_?break(er)?|third_?(reader|reviewer|rater|annotator|coder|opinion))"
     r"(_?(results?|labels?|diagnos[ie]s|decisions?|class|findings?|status|proven|confirmed))?"
 )
-# Names of classes, and of columns with a number for a class.
-_CLASSES = frozenset(
-    [
-        "positive",
-        "negative",
-        "neutral",
-        "pos",
-        "neg",
-        "neu",
-        "yes",
-        "no",
-        "maybe",
-        "unsure",
-        "mixed",
-        "toxic",
-        "benign",
-        "malignant",
-        "relevant",
-        "irrelevant",
-        "include",
-        "exclude",
-        "included",
-        "excluded",
-        "spam",
-        "ham",
-        "none",
-        "other",
-        "true",
-        "false",
-        "normal",
-        "abnormal",
-        "hate",
-        "offensive",
-    ]
-)
+# Names of columns with a number for a class.
 _NUMBER_OF = re.compile(r"(votes?|counts?|n|num|number|is|prob|share|label)_(?P<name>[^\W\d]\w*)")
-# Rounds of one worker, and rows at the end of a table that may be no items.
-_ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit|v)_?\d")
+# Rounds of one worker.
+_ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit)_?\d")
+# First and last names of people.
+_PERSON = re.compile(r"[^\W\d_]\. ?\w+|[A-Z][a-z]+ [A-Z][a-z]+")
+# Rows at the end of a table that may be no items, and rows above them.
 _LAST_ROWS, _MANY_ROWS = 5, 3
+# Rows with a label, and without one, from which a worker with labels only where others differ is no chance.
+_DECIDED = 3
 
 
 def refuse_title(table: pd.DataFrame, source: str) -> None:
@@ -112,9 +83,10 @@ def notes_on_workers(table: pd.DataFrame, item: str, at: Sequence[int], source: 
     notes = [*sums, *_of_rows(table, at, source), *_of_items(item, names, source), *_beyond(table, names, at, source)]
     decide = _decide(table, names, at)
     if decide:
+        read = "is read as a worker" if len(decide) == 1 else "are read as workers"
         notes.append(
-            f"{source}: {listed(decide, 3)} {'is' if len(decide) == 1 else 'are'} read as workers, but may state the true label, "
-            f"or decide where others differ; if so, name the workers with workers=[...], and truth={decide[0]!r}"
+            f"{source}: {listed(decide, 3)} {read}, but may state the true label, or decide where others differ; if so, name the "
+            f"workers with workers=[...], and truth={decide[0]!r}"
         )
     crossed = _crossed(names)
     if crossed:
@@ -205,9 +177,13 @@ def _of_classes(table: pd.DataFrame, names: list[str], at: Sequence[int], source
     plain = [words(name) for name in names]
     matching = [_NUMBER_OF.fullmatch(name) for name in plain]
     starts = {match[1] for match in matching if match}
-    if len(names) < 2 or not (_CLASSES.issuperset(plain) or (all(matching) and len(starts) == 1)):
+    if len(names) < 2 or not (CLASSES.issuperset(plain) or (all(matching) and len(starts) == 1)):
         return []
-    if not all(written_number(label) for n in at for label in labels_of(table.iloc[:, n]).labels):
+    labels = {label for n in at for label in labels_of(table.iloc[:, n]).labels}
+    if not all(map(written_number, labels)):
+        return []
+    # A number for a class is often none, and of the classes of an item, one has a 1.
+    if not CLASSES.issuperset(plain) and ("0" not in labels or (starts == {"label"} and not _one_of_each(table, at))):
         return []
     return [
         f"{source}: {listed(names, 3)} are read as workers, but may be classes by their names, with numbers of votes or a 1 for "
@@ -216,10 +192,16 @@ def _of_classes(table: pd.DataFrame, names: list[str], at: Sequence[int], source
     ]
 
 
+def _one_of_each(table: pd.DataFrame, at: Sequence[int]) -> bool:
+    """Return whether each row has the sum 1."""
+    numbers = table.iloc[:, list(at)].apply(pd.to_numeric, errors="coerce")
+    return bool((numbers.sum(axis=1) == 1).all())
+
+
 def _of_rows(table: pd.DataFrame, at: Sequence[int], source: str) -> list[str]:
     """Return a note where a column that is no worker names the worker of each row."""
-    rest = [str(name).strip() for n, name in enumerate(table.columns) if n not in at]
-    named = next((name for name in rest if names_row(name)), None)
+    rest = [n for n in range(table.shape[1]) if n not in at]
+    named = next((str(table.columns[n]).strip() for n in rest if names_row(table.iloc[:, n])), None)
     if named is None:
         return []
     return [
@@ -239,12 +221,17 @@ def _decide(table: pd.DataFrame, names: list[str], at: Sequence[int]) -> list[st
         column = labels_of(table.iloc[:, n])
         known = np.array([*(position.setdefault(label.casefold(), len(position)) for label in column.labels), -1])
         codes[n] = known[column.codes]
-    for name, n in zip(names, at, strict=True):
-        others = np.stack([codes[m] for m in at if m != n])
-        given = np.where(others >= 0, others, others.max(0))
-        differ = (others >= 0).any(0) & (given != given[0]).any(0)
-        filled = codes[n] >= 0
-        if name not in out and filled.sum() > 1 and (~filled).sum() > 1 and bool((filled == differ).all()):
+    labels, filled = np.stack([codes[n] for n in at]), np.stack([codes[n] for n in at]) >= 0
+    row = np.broadcast_to(np.arange(len(table)), labels.shape)[filled]
+    pairs, place, times = np.unique(row * len(position) + labels[filled], return_inverse=True, return_counts=True)
+    distinct = np.bincount(pairs // max(len(position), 1), minlength=len(table))
+    # The labels of others are those of the row, without the own one where nobody else gave it.
+    own = np.zeros(labels.shape, dtype=bool)
+    own[filled] = (times == 1)[place.reshape(-1)]
+    for name, alone, given in zip(names, own, filled, strict=True):
+        differ = distinct - alone > 1
+        enough = min(int(given.sum()), int((~given).sum())) >= _DECIDED
+        if name not in out and enough and bool((given == differ).all()):
             out.append(name)
     return out if 2 * len(out) < len(names) else []
 
@@ -252,7 +239,9 @@ def _decide(table: pd.DataFrame, names: list[str], at: Sequence[int]) -> list[st
 def _crossed(names: list[str]) -> tuple[list[str], list[str]] | None:
     """Return the two sets of words of which the names are all combinations, such as workers and questions."""
     parts = [words(name).partition("_") for name in names]
-    if len(names) < 4 or not all(between for _, between, _ in parts):
+    # People are written with initials, and with capitals.
+    people = all(_PERSON.fullmatch(name.strip()) for name in names)
+    if len(names) < 4 or people or not all(between for _, between, _ in parts):
         return None
     first, last = (list(dict.fromkeys(part[n] for part in parts)) for n in (0, 2))
     if min(len(first), len(last)) < 2 or len(first) * len(last) != len(names) or len(set(parts)) < len(parts):

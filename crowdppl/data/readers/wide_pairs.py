@@ -15,6 +15,8 @@ from crowdppl.data.readers.tables import whole_numbers
 from crowdppl.data.readers.worker_columns import ITEM_NAMES
 from crowdppl.data.readers.worker_pairs import Pair
 from crowdppl.data.table.columns import item_column
+from crowdppl.data.table.identifiers import rows_text
+from crowdppl.data.table.missing_words import is_for_nothing
 from crowdppl.errors import DataError, listed
 
 
@@ -50,7 +52,9 @@ def paired(
     rows = np.tile(np.arange(len(table)), len(pairs))
     worker = _text(pd.concat([table.iloc[:, pair.worker] for pair in pairs], ignore_index=True))
     label = _text(pd.concat([table.iloc[:, pair.label] for pair in pairs], ignore_index=True))
-    filled = (worker.notna() | label.notna()).to_numpy()
+    _refuse_nameless(rows, [names[pair.worker] for pair in pairs], worker, label, source)
+    filled = (worker.notna() & label.notna()).to_numpy()
+    blank = int((worker.notna() & label.isna()).sum())
     # In the order of the items.
     order = np.flatnonzero(filled)[np.argsort(rows[filled], kind="stable")]
     tasks = table.iloc[:, item]
@@ -61,15 +65,37 @@ def paired(
             "label": _objects(whole_numbers(label))[order],
         }
     )
-    others = [n for n in range(len(names)) if n not in used and names[n] and names[n] not in frame]
-    for n in others:
-        frame[names[n]] = table.iloc[:, n].to_numpy(dtype=object)[rows[order]]
     read = (
         f"{source}: read as a table of items with {len(pairs)} columns of workers and of their labels, such as "
         f"{names[pairs[0].worker]!r} and {names[pairs[0].label]!r}: {len(frame):,} annotations of {len(table):,} items"
+        + (f", {blank:,} of workers without a label left out" if blank else "")
     )
-    left = [f"{source}: columns that are not read: {listed([names[n] for n in others], 6)}"] if others else []
-    return Records(frame, "a table of items, workers and labels", {}, [read, *notes, *left], choices.several)
+    records = Records(frame, "a table of items, workers and labels", {}, [read, *notes], choices.several)
+    others = [n for n in range(len(names)) if n not in used and names[n]]
+    records.keep({names[n]: table.iloc[:, n].to_numpy(dtype=object)[rows[order]] for n in others})
+    if others:
+        records.notes.append(
+            f"{source}: neither workers nor labels, by their names: {listed([names[n] for n in others], 6)}; truth=... may name "
+            f"one with true labels"
+        )
+    return records
+
+
+def _refuse_nameless(
+    rows: npt.NDArray[np.int64], names: Sequence[str], worker: pd.Series[Any], label: pd.Series[Any], source: str
+) -> None:
+    """Refuse labels whose worker is missing, words for nothing aside.
+
+    Raises:
+        DataError: with the columns and the rows of the table.
+    """
+    given = np.array([text is not None and not is_for_nothing(text) for text in label.tolist()], dtype=bool)
+    nameless = np.unique(rows[worker.isna().to_numpy() & given])
+    if len(nameless):
+        raise DataError(
+            f"{source}, columns {listed(names, 4)}, {rows_text(nameless)}: worker of a label missing; fill it in or delete the "
+            f"label"
+        )
 
 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -396,7 +396,7 @@ def looks_wide(table: pd.DataFrame) -> bool:
     except DataError:
         return False
     names = [str(name).strip() for name in table.columns]
-    if not names or any(names_row(name) for n, name in enumerate(names) if n not in parts.workers and n != parts.item):
+    if not names or any(names_row(table.iloc[:, n]) for n in (*parts.answers, *parts.others)):
         return False
     table = table.iloc[: before_totals(table.iloc[:, parts.item].tolist())]
     columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in parts.workers]

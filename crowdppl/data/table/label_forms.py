@@ -143,6 +143,8 @@ def _bare(name: str) -> str:
 def _truth_values(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs where the words for true and for false are of several kinds, such as yes and True."""
     known = [name for name in names if _word(name) in _TRUTH]
+    if not {"pass", "fail"} <= set(map(_word, known)):  # pass may be to skip
+        known = [name for name in known if _word(name) not in ("pass", "fail")]
     sides = [[name for name in known if _TRUTH[_word(name)] == value] for value in (1, 0)]
     numbers = {"0", "1"}
     if any(len(side) < 1 for side in sides) or max(map(len, sides)) < 2:
@@ -230,7 +232,7 @@ def _of_numbers(names: Sequence[str], where: str) -> list[str]:
         return []
     return [
         f"{where}: labels such as {listed(names, 2)} end in a number, such as a confidence, so that one label is several "
-        f"classes; if it is none of the label, write it in a column of its own"
+        f"classes; if the number is no part of the label, write it in a column of its own"
     ]
 
 

@@ -22,7 +22,12 @@ _CHOICE = re.compile(
 )
 _COMPARED = re.compile(r"(?P<first>\w+)\s*(?P<sign>>+|<+)\s*(?P<second>\w+)")
 _WORDS = re.compile(r"\s*(?:[\s~]|\b(?:and|or|und|oder|et|ou)\b)\s*")
+_EITHER_OF = re.compile(r"\b(?:or|oder|ou)\b")
 _ENDINGS, _STEM = ("ed", "d", "s"), 4
+# Words that are not those that they are without an ending.
+_OTHER_WORD = re.compile(r"\w+ics|goods|means|needs|customs|spirits|manners|colou?rs|looks|related|added|based|noted")
+# Denominators of meters, which no fraction in lowest terms stands for: 4/4 is not 2/2.
+_METERS = frozenset(("1", "2", "4", "8", "16", "32"))
 _ARRAY = re.compile(r"\{[^{}:]*\}")
 _WITH_COUNT = re.compile(r"(?P<stem>[^\W\d][^:=]*?)\s*[:=]\s*\d+")
 _SERIAL, _RANGE = re.compile(r"[34567]\d{4}"), re.compile(r"\d{1,2}\s*[-/]\s*\d{1,2}")
@@ -48,7 +53,7 @@ def two_ways(names: Sequence[str]) -> list[tuple[str, str]]:
     pairs = []
     if len(fractions) > 1 and len({m[2] for m in fractions}) == 1:
         pairs += _matched(plain, _FRACTION, lambda m: float(m[1]), _NUMBER, float)
-    elif len(fractions) > 1:  # 8/10 and 4/5
+    elif not {m[2] for m in fractions} <= _METERS:  # 8/10 and 4/5
         values: dict[float, str] = {}
         for m in fractions:
             if float(m[2]):
@@ -99,11 +104,13 @@ def _other_order(plain: dict[str, str]) -> list[tuple[str, str]]:
     pairs = []
     seen: dict[tuple[str, ...], str] = {}
     for text, name in plain.items():
-        parts = tuple(sorted(_WORDS.split(text)))
+        parts = sorted(_WORDS.split(text))
         if len(parts) > 1 and all(part in plain for part in parts):
-            if parts in seen:
-                pairs.append((name, seen[parts]))
-            seen.setdefault(parts, name)
+            # Both of two are not one of them.
+            key = (*parts, "or" if _EITHER_OF.search(text) else "and")
+            if key in seen:
+                pairs.append((name, seen[key]))
+            seen.setdefault(key, name)
     return pairs
 
 
@@ -115,6 +122,7 @@ def _inflected(plain: dict[str, str]) -> list[tuple[str, str]]:
         if len(text) >= _STEM and text.isalpha()
         for ending in _ENDINGS
         if text + ending in plain and not text.endswith("s" if ending == "s" else "-")
+        if not _OTHER_WORD.fullmatch(text + ending)
     ]
 
 
@@ -136,8 +144,8 @@ def notes_on_values(names: Sequence[str], where: str) -> list[str]:
     stems = {m["stem"] for m in counted if m}
     if all(counted) and 1 < len(stems) < len(names):
         notes.append(
-            f"{where}: labels such as {names[0]!r} end in a number, so that one label is several classes; if it is none of the "
-            f"label, write it in a column of its own"
+            f"{where}: labels such as {names[0]!r} end in a number, so that one label is several classes; if the number is "
+            f"no part of the label, write it in a column of its own"
         )
     serial = [name for name in names if _SERIAL.fullmatch(name)]
     ranges = [name for name in names if _RANGE.fullmatch(name)]

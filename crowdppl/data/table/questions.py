@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,11 @@ from crowdppl.errors import DataError, listed, suggestion, warn
 CRITERIA = ("criterion", "criteria", "metric", "scorer", "rubric", "dimension", "aspect")
 OF_TABLES = ("variable", "trait", "facet", "construct", "label_name", "question_text", "question_name")
 USUAL = (*CRITERIA, *OF_TABLES, "question", "question_id", "attribute", "subtask", "field", "system", "model")
+# Names of columns that tell repetitions of one question apart, as in tests of retest reliability.
+_AGAIN = re.compile(
+    r"((test_?)?re_?test|round|run|trial|seed|session|repeat|repetition|replicate|replication|rep|attempt|iteration|date"
+    r"|timestamp)(_?(id|no|nr|num|number|index))?"
+)
 # A column with more values is none of these, unless the caller names it.
 MOST = 50
 # Share of the pairs of item and person with several values, from which a column tells them apart.
@@ -42,27 +48,44 @@ def named(frame: pd.DataFrame, taken: Iterable[Any], usual: Collection[str]) -> 
     return [column for column in unused(frame, taken) if str(column).strip().lower() in usual]
 
 
-def tells_apart(frame: pd.DataFrame, column: Any, who: Sequence[Any], every: bool = False) -> bool:
+def joint_codes(frame: pd.DataFrame, columns: Iterable[Any]) -> npt.NDArray[np.int64]:
+    """Return equal rows of some columns as equal codes, ``(n,)``."""
+    out = np.zeros(len(frame), dtype=np.int64)
+    for column in columns:
+        of_column = codes(frame[column])
+        out = np.asarray(pd.factorize(out * (of_column.max(initial=0) + 2) + of_column + 1)[0])
+    return out
+
+
+def tells_apart(column: pd.Series[Any], who: npt.NDArray[np.int64], every: bool = False) -> bool:
     """Return whether a column has several values for one person and item.
 
     Args:
-        frame: the table.
-        column: the column.
-        who: columns of item, person and whatever else tells what a row is on.
+        column: the column, ``(n,)``.
+        who: codes of item, person and whatever else tells what a row is on, ``(n,)``, see :func:`joint_codes`.
         every: whether each person and item must have every value, once.
     """
-    value = codes(frame[column])
-    distinct = len(np.unique(value[value >= 0]))
-    if not 1 < distinct <= MOST or (every and ((value < 0).any() or len(frame) % distinct)):
+    value = codes(column)
+    distinct = int(value.max(initial=-1)) + 1
+    if not 1 < distinct <= MOST or (every and ((value < 0).any() or len(value) % distinct)):
         return False
-    keys = list(range(len(who)))
-    stated = pd.DataFrame({n: codes(frame[one]) for n, one in enumerate(who)}).assign(value=value)[value >= 0]
-    if not every:
-        pairs = stated.drop_duplicates()
-        several = pairs.duplicated(keys).sum()
-        return bool(several > SHARE * (len(pairs) - several))
-    once = not stated.duplicated().any()
-    return bool(once and (stated.groupby(keys, sort=False).size() == distinct).all())
+    stated = value >= 0
+    pairs = np.unique(who[stated] * distinct + value[stated])
+    of_person = np.unique(pairs // distinct, return_counts=True)[1]
+    if every:
+        return bool(len(pairs) == len(value) and (of_person == distinct).all())
+    return bool(len(pairs) - len(of_person) > SHARE * len(of_person))
+
+
+def names_the_label(frame: pd.DataFrame, column: Any, label: Any) -> bool:
+    """Return whether a column states the label in another way: one value for each label, and one label for each value.
+
+    Several labels may share a value only where the column is named ``label_name``: a question has labels of its own, too.
+    """
+    stated = pd.DataFrame({"value": codes(frame[column]), "label": codes(frame[label])})
+    pairs = stated[(stated >= 0).all(axis=1)].drop_duplicates()
+    one_label = str(column).strip().lower() == "label_name" or not pairs["value"].duplicated().any()
+    return one_label and not pairs["label"].duplicated().any()
 
 
 def by_value(frame: pd.DataFrame, column: Any, names: Coded, what: str, where: str) -> dict[Any, pd.DataFrame]:
@@ -100,10 +123,12 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
     Raises:
         DataError: if a column of a usual name (:data:`USUAL`) tells annotations of an item by one worker apart.
     """
-    for column in named(frame, columns, USUAL):
-        if column != criterion and tells_apart(
-            frame, column, [*columns[:2], *([] if criterion is None else [criterion])]
-        ):
+    usual = [column for column in named(frame, columns, USUAL) if column != criterion]
+    if not usual:
+        return
+    who = joint_codes(frame, [*columns[:2], *([] if criterion is None else [criterion])])
+    for column in usual:
+        if tells_apart(frame[column], who) and not names_the_label(frame, column, columns[2]):
             values = pd.unique(frame[column].dropna()).tolist()
             several = (
                 f"{source}: workers have several annotations of an item, which column {str(column)!r} tells apart "
@@ -127,9 +152,10 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
 def notes_on_several(
     frame: pd.DataFrame, columns: Sequence[Any], source: str, taken: Collection[Any] = ()
 ) -> list[str]:
-    """Return a note on a column that has each of its values once for every worker and item, as that of questions or rounds has.
+    """Return a note on a column that has each of its values once for every worker and item, as that of questions has.
 
-    Columns of a usual name (:data:`USUAL`) are those of :func:`refuse_several`.
+    Columns that by their names count or date the repetitions of one question have no note. Columns of a usual name
+    (:data:`USUAL`) are those of :func:`refuse_several`.
 
     Args:
         frame: the table, with repeated annotations.
@@ -137,9 +163,12 @@ def notes_on_several(
         source: name of the table in messages.
         taken: further columns that the caller named.
     """
-    who = columns[:2]
+    who = joint_codes(frame, columns[:2])
     for column in unused(frame, [*columns, *taken]):
-        if str(column).strip().lower() in USUAL or not tells_apart(frame, column, who, every=True):
+        plain = re.sub(r"[\s.-]+", "_", str(column).strip().lower())
+        if plain in USUAL or _AGAIN.fullmatch(plain) or not tells_apart(frame[column], who, every=True):
+            continue
+        if names_the_label(frame, column, columns[2]):
             continue
         values = pd.unique(frame[column].dropna().astype(object)).tolist()
         return [

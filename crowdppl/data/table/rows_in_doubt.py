@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ _KIND_FLAG = re.compile(
     r"(is_?|was_?)?(gold(en)?(_?standard)?|prediction|predicted|model|auto(matic(ally)?)?|machine|pre_?annotat(ed|ion)|synthetic"
     r"|consensus|adjudicat(ed|ion)|ground_?truth|llm|ai)"
 )
+# Of these an item has one row: where several have a mark, it may say that they agree with it.
+_ONE_OF_ITEM = re.compile(r"(is_?|was_?)?(consensus|adjudicat(ed|ion))")
 _NO_ANNOTATION = re.compile(
     r"(model|machine|auto(matic)?|ai|llm|silver)?[ _-]?(predictions?|predicted|suggestions?|pre[ _-]?(annotations?|label(s|ed)?))"
     r"|model|machine|auto(mated|matic|matically generated)?|ai|llm|bot|gold(en)?([ _-]?(standard|label))?|ground[ _-]?truth"
@@ -124,6 +127,7 @@ def notes_on_columns(
     notes = []
     named = {*named, *frame.attrs.get(NOTED, ())}
     names = {str(name).strip().lower().replace(" ", "_").replace("-", "_"): name for name in frame.columns}
+    items = cache(lambda: _codes(frame[used[0]]))
     for plain, name in names.items():
         if name in used or name in named or isinstance(frame[name], pd.DataFrame) or _is_nested(frame[name]):
             continue
@@ -132,9 +136,9 @@ def notes_on_columns(
         elif _COUNT.fullmatch(plain):
             notes += _of_counts(frame[name], frame[used[0]], source)
         elif _TRUE.fullmatch(plain) and not truth_known:
-            notes += _of_truth(frame.iloc[:_ROWS], used, name, source) or _of_kinds(frame, used, name, plain, source)
+            notes += _of_truth(frame.iloc[:_ROWS], used, name, source) or _of_kinds(frame[name], items, plain, source)
         elif _KIND.fullmatch(plain) or _KIND_FLAG.fullmatch(plain):
-            notes += _of_kinds(frame, used, name, plain, source)
+            notes += _of_kinds(frame[name], items, plain, source)
         elif _INPUT.fullmatch(plain):
             notes += _of_inputs(frame[used[0]].iloc[:_ROWS], frame[name].iloc[:_ROWS], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
@@ -179,33 +183,47 @@ def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     ]
 
 
-def _of_kinds(frame: pd.DataFrame, used: Sequence[Any], name: Any, plain: str, source: str) -> list[str]:
-    """Return a note on rows that are no annotations of workers by a column, beside others of the same item that are."""
-    counts = _values(frame[name])
-    texts = [str(value) for value in counts.index]
-    if len(counts) < 2 or isinstance(frame[used[0]], pd.DataFrame):
+def _codes(column: pd.Series[Any] | pd.DataFrame) -> Array | None:
+    """Return equal values as equal codes; ``None`` for lists and objects, and for several columns of one name."""
+    if isinstance(column, pd.DataFrame):
+        return None
+    try:
+        return np.asarray(pd.factorize(column)[0])
+    except TypeError:
+        return None
+
+
+def _of_kinds(column: pd.Series[Any], items: Callable[[], Array | None], plain: str, source: str) -> list[str]:
+    """Return a note on rows that are no annotations of workers by a column, beside others of the same item that are.
+
+    Args:
+        column: the column.
+        items: returns the codes of the items of the rows, which most columns do not need.
+        plain: its name in plain letters.
+        source: name of the table.
+    """
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError:  # lists and objects
         return []
+    texts = [str(value).strip().casefold() for value in values.tolist()]
     if _KIND_FLAG.fullmatch(plain):
         special = {text for text in texts if text in _YES} if set(texts) <= _YES | _NO else set()
     else:
         special = {text for text in texts if _NO_ANNOTATION.fullmatch(text)}
-    if not special or len(special) == len(texts):
+    if not special or len(special) == len(set(texts)) or (of_item := items()) is None:
         return []
-    try:
-        of_item = pd.factorize(frame[used[0]])[0]
-    except TypeError:  # lists and objects
-        return []
-    codes, values = pd.factorize(frame[name])
-    chosen = [str(value).strip().casefold() in special for value in values.tolist()]
-    flagged = np.array([*chosen, False])[codes]
-    both = np.intersect1d(of_item[flagged], of_item[~flagged])
-    if not len(both[both >= 0]):
+    flagged = np.array([*(text in special for text in texts), False])[codes]
+    stated = of_item >= 0
+    size = int(of_item.max(initial=-1)) + 1
+    marked, others = (np.bincount(of_item[stated & side], minlength=size) for side in (flagged, ~flagged))
+    if not ((marked > 0) & (others > 0)).any() or (_ONE_OF_ITEM.fullmatch(plain) and marked.max() > 1):
         return []
     size = int(flagged.sum())
     return [
         f"{source}: {'1 row has' if size == 1 else f'{size:,} rows have'} {listed(sorted(special), 3)} in the column "
-        f"{str(name)!r}, which is not used, beside other rows of the same items; if these are no annotations of workers, drop "
-        f"them, and give true labels as truth=..."
+        f"{str(column.name)!r}, which is not used, beside other rows of the same items; if these are no annotations of workers, "
+        f"drop them, and give true labels as truth=..."
     ]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 import crowdppl
+from crowdppl import DataError
 from crowdppl.data.look import look
 
 
@@ -41,13 +42,54 @@ def test_numbers_as_workers_and_further_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "head", ["id,annotator_1,score_1,annotator_2,score_2", "id,rater1,grade1,rater2,grade2", "id,ann,bob,eve,kim"]
+    ("head", "doubt"),
+    [
+        ("id,annotator_1,score_1,annotator_2,score_2", True),
+        ("id,rater1,grade1,rater2,grade2", True),
+        ("id,ann,bob,eve,kim", False),
+    ],
 )
-def test_labels_beside_scores_are_no_pairs(tmp_path, head):
+def test_labels_beside_scores_are_no_pairs(tmp_path, head, doubt):
     # Workers give equal labels to some items; nobody gives two annotations of one.
     data = read(tmp_path, f"{head}\n1,pos,4,neg,5\n2,neg,3,neg,4\n3,pos,5,pos,5\n4,neg,4,neg,4\n")
     assert not any("columns of workers and of their labels" in note for note in data.notes)
     assert data.J == 4
+    assert any("though their names pair" in note for note in data.notes) is doubt
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "1,benign,1,malignant,2\n2,malignant,2,benign,1\n3,benign,1,malignant,3\n",
+        "1,too dark,1,fine,2\n2,blurred,2,not sure,1\n3,clear,1,cut off,3\n",
+        "1,1,1,2,3\n2,2,5,1,4\n3,3,3,4,5\n",
+    ],
+)
+def test_labels_remarks_and_small_numbers_are_no_names_of_workers(tmp_path, rows):
+    notes = read(tmp_path, f"id,reader1,grade1,reader2,grade2\n{rows}", kind="nominal").notes
+    assert not any("columns of workers and of their labels" in note for note in notes)
+
+
+@pytest.mark.parametrize(("rows", "doubt"), [("1,u,1,v,2\n2,v,2,u,1\n", True), ("1,u,1,v,2\n2,u,2,v,1\n", False)])
+def test_names_that_may_be_labels_have_a_doubt(tmp_path, rows, doubt):
+    notes = read(tmp_path, f"id,reader1,grade1,reader2,grade2\n{rows}", kind="nominal").notes
+    assert any("are read as names of workers; if they are labels" in note for note in notes) is doubt
+
+
+def test_an_incomplete_pair_is_named_by_its_columns_and_rows(tmp_path):
+    head = "item,rater1,rating1,rater2,rating2"
+    with pytest.raises(DataError, match=r"columns 'rater1', 'rater2', rows 2, 3: worker of a label missing"):
+        read(tmp_path, f"{head}\n1,a,1,b,1\n2,b,2,,2\n3,,3,,2\n")
+    data = read(tmp_path, f"{head}\n1,a,1,b,1\n2,b,2,a,\n3,b,3,,\n")
+    assert data.A == 4
+    assert data.notes[0].endswith("4 annotations of 3 items, 1 of workers without a label left out")
+
+
+@pytest.mark.parametrize("head", ["rater1,label1,rater2,label2,label", "r,s,t,u,label"])
+def test_a_column_by_the_name_of_the_labels_is_kept(tmp_path, head):
+    rows = "1,a,x,b,x,x\n2,b,y,c,y,x\n3,a,x,c,y,y\n"
+    data = read(tmp_path, f"item,{head}\n{rows}", truth="label", labels=["x", "y"] if "1" in head else None)
+    assert data.labels[data.truth].tolist() == ["x", "x", "y"]
 
 
 def test_plain_workers_with_numbers_are_no_pairs(tmp_path):
@@ -72,8 +114,10 @@ def test_a_column_that_decides_is_named(tmp_path, name):
 
 
 def test_a_worker_who_labels_where_others_differ(tmp_path):
-    decides = "id,ann,bob,cat\n1,pos,neg,pos\n2,neg,neg,\n3,pos,pos,\n4,neg,pos,neg\n"
-    assert any("'cat' is read as workers, but may" in note for note in read(tmp_path, decides).notes)
+    few = "id,ann,bob,cat\n1,pos,neg,pos\n2,neg,neg,\n3,pos,pos,\n4,neg,pos,neg\n"
+    assert len(read(tmp_path, few).notes) == 1
+    decides = few + "5,pos,neg,neg\n6,neg,neg,\n"
+    assert any("'cat' is read as a worker, but may" in note for note in read(tmp_path, decides).notes)
     other = decides.replace("2,neg,neg,", "2,neg,neg,neg")
     assert len(read(tmp_path, other).notes) == 1
 
@@ -102,12 +146,18 @@ def test_columns_that_say_something_of_the_items(tmp_path, name):
         ("id,pos,neg,neutral", True),
         ("id,votes_cat,votes_dog", True),
         ("id,is_cat,is_dog", True),
+        ("id,label_ann,label_bob", False),
         ("id,ann,neg,bob", False),
         ("id,n_ann,bob", False),
     ],
 )
 def test_classes_as_columns(tmp_path, head, doubt):
     assert any("may be classes by their names" in note for note in read(tmp_path, binary(head)).notes) is doubt
+
+
+def test_grades_of_numbered_names_are_no_classes(tmp_path):
+    data = read(tmp_path, "id,num_ann,num_bob\n1,1,2\n2,3,3\n3,2,2\n")
+    assert not any("classes by their names" in note for note in data.notes)
 
 
 def test_words_under_names_of_classes_are_labels(tmp_path):
@@ -124,6 +174,8 @@ def test_words_under_names_of_classes_are_labels(tmp_path):
         ("id,ann before,ann after,bob before,bob after", True),
         ("id,expert_1,expert_2,crowd_1,crowd_2", False),
         ("id,ann_lee,bob_lee,eve_kim,max_cho", False),
+        ("id,A. Lee,A. Kim,B. Lee,B. Kim", False),
+        ("id,gpt_v1,gpt_v2,claude_v1,claude_v2", False),
     ],
 )
 def test_names_that_combine_workers_and_rounds_or_questions(tmp_path, head, doubt):
@@ -145,3 +197,16 @@ def test_a_row_of_each_worker_is_no_wide_table(tmp_path):
     assert seen.annotations is None
     assert "format" not in seen.options
     assert any("names a worker for each row" in note for note in crowdppl.read(path, "wide").notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"), [("rater_number", "3"), ("worker_no", "{}"), ("coder", "c"), ("annotator", "c")]
+)
+def test_a_constant_or_a_number_names_no_worker_of_each_row(tmp_path, name, cell):
+    path = tmp_path / "x.csv"
+    rows = "".join(f"{n},{'xyz'[n % 3]},{'xyz'[n % 3]},{cell.format(n % 4)}\n" for n in range(9))
+    path.write_text(f"item,ann,bob,{name}\n{rows}")
+    seen = look(path)
+    assert seen.options == {"format": "wide"}
+    assert seen.annotations.workers.tolist() == ["ann", "bob"]
+    assert not any("for each row" in note for note in seen.odd)
