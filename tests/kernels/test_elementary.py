@@ -11,7 +11,7 @@ from crowdppl.kernels.random import fill_dirichlet
 
 @pytest.mark.slow
 def test_values_are_those_of_the_library():
-    """Exponentials to 3e-14, logarithms to 1e-14; powers below the least normal number are that number, also of minus infinity."""
+    """Exponentials to 3e-14, logarithms to 1e-14; powers below the least normal number, also of -inf, are that number."""
 
     @numba.njit("void(f8[::1], f8[::1], f8[::1], f8[::1])", fastmath={"reassoc", "contract", "arcp", "nsz"})
     def both(x, powers, y, logs):

@@ -32,8 +32,8 @@ def codes(column: pd.Series[Any]) -> npt.NDArray[np.int64]:
     """Return equal values of a column as equal codes, ``(n,)``; -1 if missing."""
     try:
         return np.asarray(pd.factorize(column)[0])
-    except (TypeError, NotImplementedError):  # lists and dictionaries in cells
-        return np.asarray(pd.factorize(column.astype(str))[0])
+    except (TypeError, NotImplementedError):  # lists, dictionaries, and types that pandas does not compare
+        return np.asarray(pd.factorize(np.array([str(cell) for cell in column.tolist()], dtype=object))[0])
 
 
 def unused(frame: pd.DataFrame, taken: Iterable[Any]) -> list[Any]:

@@ -77,11 +77,11 @@ def langfuse(content: Content, rows: Collector) -> None:
 
 def _of_several_kinds(table: Sequence[Row], item: Sequence[str], kind: Sequence[str], people: str) -> set[str]:
     """Return the names of scores that one item has in several ways, as of a model and of a program: each way is a judge."""
-    kinds: dict[tuple[Any, str], set[str]] = {}
+    kinds: dict[tuple[str, str], set[str]] = {}
     for row in table:
         given, name = str(_value(row, *kind)).upper(), str(_value(row, *_PHOENIX_NAME))
         if given != people:
-            kinds.setdefault((_value(row, *item), name), set()).add(given)
+            kinds.setdefault((str(_value(row, *item)), name), set()).add(given)
     return {name for (_, name), ways in kinds.items() if len(ways) > 1}
 
 
