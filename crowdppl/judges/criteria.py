@@ -54,7 +54,8 @@ def column_of_criteria(frame: pd.DataFrame, name: Any, columns: Mapping[str, Any
     if name is not None:
         return column_of(frame, name, (), source, "", "criterion")
     usual = questions.named(frame, columns.values(), CRITERIA)
-    return next((column for column in usual if questions.tells_apart(frame, column, _who(columns))), None)
+    who = questions.joint_codes(frame, _who(columns))
+    return next((column for column in usual if questions.tells_apart(frame[column], who)), None)
 
 
 def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> list[str]:
@@ -64,9 +65,9 @@ def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> lis
     judge has a verdict on each answer under each value; numbers, which may count runs, are left out.
     """
     notes = []
-    who, item = _who(columns), [columns["item"]]
+    who, item = (questions.joint_codes(frame, of) for of in (_who(columns), [columns["item"]]))
     for column in questions.named(frame, columns.values(), CRITERIA):
-        if questions.tells_apart(frame, column, item) and not questions.tells_apart(frame, column, who):
+        if questions.tells_apart(frame[column], item) and not questions.tells_apart(frame[column], who):
             notes.append(
                 f"{source}: column {str(column)!r} has several values on an item, each by other judges, and is not used; if each "
                 f"is a criterion with true labels of its own, name it with criterion=..."
@@ -78,7 +79,7 @@ def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> lis
         usual = str(column).strip().lower() in (*CRITERIA, *RUNS)
         if usual or pd.api.types.is_numeric_dtype(frame[column].dtype):
             continue
-        if questions.tells_apart(frame, column, who, every=True):
+        if questions.tells_apart(frame[column], who, every=True):
             notes.append(
                 f"{source}: judges have several verdicts on an item, which column {str(column)!r} tells apart; they are read as "
                 f"repeated calls on one question; if the column states what was judged, name it with criterion=..."
@@ -91,10 +92,11 @@ def _perhaps_answers(frame: pd.DataFrame, columns: Mapping[str, Any], source: st
     """Return a note where the verdicts of a judge on an item are on several attempts, which may be those of the system."""
     if columns.get("answer") is not None or columns.get("question") is not None:
         return []
-    who = [columns[role] for role in _WHO if role != "run" and columns.get(role) is not None]
+    of_judge = [columns[role] for role in _WHO if role != "run" and columns.get(role) is not None]
+    who = questions.joint_codes(frame, of_judge)
     for column in (columns.get("run"), *questions.unused(frame, columns.values())):
         plain = str(column).strip().lower().replace(" ", "_")
-        if column is not None and plain in _PERHAPS_ANSWERS and questions.tells_apart(frame, column, who):
+        if column is not None and plain in _PERHAPS_ANSWERS and questions.tells_apart(frame[column], who):
             return [
                 f"{source}: judges have several verdicts on an item, which column {str(column)!r} tells apart; they are read as "
                 f"repeated calls of a judge on one answer; if they are on several answers of a system, name it with "
