@@ -841,7 +841,7 @@ def test_faults_found_from_outside(place):
         lambda: crowdppl.fit(
             data(), checkpoint=(folder, math.inf)
         ): r"checkpoint\[1\]=inf; it must be a finite number of at least 0",
-        lambda: crowdppl.fit(data(), checkpoint=(folder, -1)): r"checkpoint\[1\]=-1; it must be at least 0",
+        lambda: crowdppl.fit(data(), checkpoint=(folder, -1)): r"checkpoint\[1\]=-1; it must be a number of at least 0",
         lambda: crowdppl.fit(data(), every=60): r"every= is no longer an argument; .*checkpoint=\('state', 60\)",
         lambda: crowdppl.EM(
             every=60
