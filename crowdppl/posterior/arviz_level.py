@@ -32,8 +32,9 @@ def arviz_level() -> float:
 
 def _has_options() -> bool:
     """Return whether there is a file ``arvizrc`` in any place where ``arviz_base.rcparams.get_arviz_rcfile`` looks."""
-    own = [Path.home() / ".arviz", Path.home() / ".config" / "arviz"]
-    named = [Path(os.environ[name], *rest) for name, *rest in FOLDERS if os.environ.get(name)]
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  # Path.home raises for a user without a home
+    own = [home / ".arviz", home / ".config" / "arviz"]
+    named = [Path(place, *rest) for name, *rest in FOLDERS if (place := os.environ.get(name))]
     return any((folder / "arvizrc").is_file() for folder in (Path(), *own, *named))
 
 

@@ -260,10 +260,10 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(method, kind, tmp_path):
     for after in (1, {"nuts": 1, "em": 15}.get(method, 40)):
         folder = tmp_path / str(after)
         with stopping(after), pytest.raises(Stop):
-            quiet(data, checkpoint=folder, every=0.0, **options)
+            quiet(data, checkpoint=(folder, 0.0), **options)
         with pytest.raises(FileError, match="belongs to another fit"):
             quiet(numbers(1, items=20, workers=4, each=3), checkpoint=folder, **options)
-        resumed = quiet(data, checkpoint=folder, every=1000.0, **options)
+        resumed = quiet(data, checkpoint=(folder, 1000.0), **options)
         assert list(folder.iterdir()) == []
         for group in whole.tree.children:
             for name, value in whole.tree[group].data_vars.items():
