@@ -51,6 +51,7 @@ def distribute_command(
     from crowdppl.export import results
     from crowdppl.export.folders import replaced
     from crowdppl.inference.progress import progress_bar
+    from crowdppl.inference.scale.result import described
     from crowdppl.inference.scale.sharded import distribute
 
     results.free(output.out, overwrite=output.overwrite, files=FILES)
@@ -92,10 +93,7 @@ def distribute_command(
             "seed": seed,
             "truth": truth,
             "input": path.name,
-            "interval_method": result.interval_method,
-            "items": result.items,
-            "annotations": result.annotations,
-            "classes": len(result.labels),
+            **described(result),
             "facts": result.facts,
             "warnings": warnings,
             "seconds": seconds,

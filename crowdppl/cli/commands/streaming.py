@@ -45,6 +45,7 @@ def stream_command(
     from crowdppl.export.folders import replaced
     from crowdppl.inference.progress import progress_bar
     from crowdppl.inference.scale import streaming
+    from crowdppl.inference.scale.result import described
 
     use_threads(threads)
     results.free(output.out, overwrite=output.overwrite, files=FILES)
@@ -74,10 +75,7 @@ def stream_command(
             "method": method,
             "options": {"passes": passes, "rows": rows, "seed": seed, "truth": truth},
             "input": path.name,
-            "interval_method": result.interval_method,
-            "items": result.items,
-            "annotations": result.annotations,
-            "classes": len(result.labels),
+            **described(result),
             "objective": result.facts["objective"],
             "seconds": seconds,
         }

@@ -36,8 +36,8 @@ _NOBODY = frozenset(
 )
 _FOR_NOBODY = _NOBODY | PROGRAMS
 _SUMMARY = re.compile(
-    r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicated|adjudication|adjudicators?|arbiter|arbitrator|tie_?breaker|final|resolved|curated"
-    r"|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
+    r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicat(ed|ion|ors?)|arbit(er|rator)|tie_?breaker|final"
+    r"|resolved|curated|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
     r"|(grand_?)?total|sum|all|overall|average|mean|median"
 )
 # Between the names of several people, and a name with an e-mail address behind it.

@@ -48,6 +48,16 @@ class LargeResult:
     consensus: Path | None = None
 
 
+def described(result: LargeResult) -> dict[str, Any]:
+    """Return what a command records of any such result."""
+    return {
+        "interval_method": result.interval_method,
+        "items": result.items,
+        "annotations": result.annotations,
+        "classes": len(result.labels),
+    }
+
+
 def worker_table(names: Array, annotations: Array, accuracy: Array | None, draws: Array, level: float) -> pd.DataFrame:
     """Return the table of workers.
 
