@@ -18,7 +18,7 @@ from crowdppl.errors import DataError, listed
 from crowdppl.posterior.measures import interval
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.workers import default_level
+from crowdppl.posterior.workers import default_level, grading
 
 Array = npt.NDArray[Any]
 
@@ -38,9 +38,9 @@ class Changes:
             the probability of the earlier label in the later result; and ``sure``, whether the later result excludes the earlier
             label: ``still`` is below 1 - ``level``. Other changes are between labels that are about equally probable.
         workers: one row per worker of both results, the surest change first: ``worker``; ``annotations_earlier`` and
-            ``annotations_later``; ``earlier`` and ``later``, the mean accuracies; ``difference`` of the later and the earlier one
-            with the ends of its interval ``low`` and ``high``; ``verdict_earlier`` and ``verdict_later``; and ``changed``,
-            whether the difference is more than noise. Of the workers said to have changed, a share of 1 - ``level`` at
+            ``annotations_later``; ``earlier`` and ``later``, the mean accuracies, or severities of raters of grades;
+            ``difference`` of the later and the earlier one with the ends of its interval ``low`` and ``high``;
+            ``verdict_earlier`` and ``verdict_later``; and ``changed``, whether the difference is more than noise. Of the workers said to have changed, a share of 1 - ``level`` at
             most is expected to be unchanged. NaN and false for results without draws.
         items_in_both: number of items of both results.
         items_added: number of items of the later result only.
@@ -48,6 +48,7 @@ class Changes:
         workers_added: workers of the later result only.
         workers_gone: workers of the earlier result only.
         level: probability of the intervals.
+        measure: of workers, ``"accuracy"``, or ``"severity"`` where both results are of grades.
     """
 
     items: pd.DataFrame
@@ -58,18 +59,20 @@ class Changes:
     workers_added: list[Any]
     workers_gone: list[Any]
     level: float
+    measure: str = "accuracy"
 
     @property
     def summary(self) -> list[str]:
         """What changed, in plain words."""
         different, sure = len(self.items), int(self.items["sure"].sum())
+        what = "grade" if self.measure == "severity" else "label"
         if not different:
-            labels = f"The {self.items_in_both:,} items of both results have the same labels."
+            labels = f"The {self.items_in_both:,} items of both results have the same {what}s."
         else:
             labels = (
-                f"{different:,} of {self.items_in_both:,} items of both results have another label: for {sure:,} the later "
-                f"result is at least {self.level:.0%} sure that the earlier label is wrong, and {different - sure:,} are "
-                "undecided between labels."
+                f"{different:,} of {self.items_in_both:,} items of both results have another {what}: for {sure:,} the later "
+                f"result is at least {self.level:.0%} sure that the earlier {what} is wrong, and {different - sure:,} are "
+                f"undecided between {what}s."
             )
         out = [labels, self._of_workers()]
         if self.items_added or self.items_gone:
@@ -89,10 +92,11 @@ class Changes:
         if self.workers["difference"].isna().all():
             return f"Nothing is known about changes of the {total:,} workers of both results: one result has no draws."
         if not len(changed):
-            return f"No difference in accuracy of the {total:,} workers of both results is more than noise."
+            return f"No difference in {self.measure} of the {total:,} workers of both results is more than noise."
         parts = []
-        for better, words in ((False, "less accurate"), (True, "more accurate")):
-            names = changed.loc[(changed["difference"] > 0) == better, "worker"].tolist()
+        quality = "severe" if self.measure == "severity" else "accurate"
+        for more, words in ((False, f"less {quality}"), (True, f"more {quality}")):
+            names = changed.loc[(changed["difference"] > 0) == more, "worker"].tolist()
             if names:
                 parts.append(f"{len(names):,} {'is' if len(names) == 1 else 'are'} {words} ({listed(names, NAMED)})")
         return f"Of {total:,} workers of both results {' and '.join(parts)}; other differences may be noise."
@@ -142,15 +146,17 @@ def changes(
             f"the results share neither items nor workers: items are like {listed(earlier.items().tolist(), 3)} and "
             f"{listed(later.items().tolist(), 3)}"
         )
+    measure = "severity" if earlier.graded and later.graded else "accuracy"
     return Changes(
         _items(earlier, later, items, level),
-        _workers(earlier, later, workers, level),
+        _workers(earlier, later, workers, level, measure),
         len(items),
         len(later.items()) - len(items),
         len(earlier.items()) - len(items),
         names[1].difference(workers, sort=False).tolist(),
         names[0].difference(workers, sort=False).tolist(),
         level,
+        measure,
     )
 
 
@@ -176,11 +182,13 @@ def _items(earlier: Posterior, later: Posterior, items: pd.Index[Any], level: fl
     return table.sort_values("still", kind="stable").reset_index(drop=True)
 
 
-def _workers(earlier: Posterior, later: Posterior, workers: pd.Index[Any], level: float) -> pd.DataFrame:
-    """Return the workers of both results."""
+def _workers(earlier: Posterior, later: Posterior, workers: pd.Index[Any], level: float, measure: str) -> pd.DataFrame:
+    """Return the workers of both results, compared by accuracy or severity."""
+    graded = measure == "severity"
     results = (earlier, later)
     places = [_places(posterior.worker_names(), workers) for posterior in results]
-    draws = [posterior.measure()[:, place] for posterior, place in zip(results, places, strict=True)]
+    values = [grading.severities(posterior) if graded else posterior.measure() for posterior in results]
+    draws = [part[:, place] for part, place in zip(values, places, strict=True)]
     tables = [posterior.workers().iloc[place] for posterior, place in zip(results, places, strict=True)]
     many = min(len(part) for part in draws)
     table = pd.DataFrame(
@@ -199,7 +207,8 @@ def _workers(earlier: Posterior, later: Posterior, workers: pd.Index[Any], level
         before, after = (part[np.linspace(0, len(part) - 1, many).astype(int)] for part in draws)
         # Draws of two results are independent, whatever their order.
         difference, low, high = interval(after - before, level)
-        odds = [logit(np.clip(part, EDGE, 1 - EDGE)) for part in draws]
+        # Shares are compared as log odds; severities are differences of grades.
+        odds = draws if graded else [logit(np.clip(part, EDGE, 1 - EDGE)) for part in draws]
         spread = np.sqrt(sum(part.var(0, ddof=1) for part in odds))
         gap = np.abs(odds[1].mean(0) - odds[0].mean(0))
         chance = 2 * ndtr(-np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0))

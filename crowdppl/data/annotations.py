@@ -32,7 +32,7 @@ from crowdppl.data.table.criteria import Criteria, require_grades
 from crowdppl.data.table.encoding import Repeats, encode_columns
 from crowdppl.data.table.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.table.other_labels import declared_too, names_of
-from crowdppl.data.table.questions import notes_on_several, refuse_several
+from crowdppl.data.table.questions import criterion_of_grades, notes_on_several, refuse_several
 from crowdppl.data.table.rows_in_doubt import notes_on_columns
 from crowdppl.data.table.structured import Several
 from crowdppl.data.table.timestamps import Dates
@@ -225,6 +225,7 @@ class Annotations(AnnotationAdditions):
             timestamp = covariates.covariate_recipe.time or None
         kind, labels = kinds.declared(kind, order, labels)
         require_grades(criterion, kind)
+        notes: list[str] = []
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
         table = None
@@ -235,8 +236,13 @@ class Annotations(AnnotationAdditions):
         of_classes = {"labels": labels, "map": map, "other_labels": others}
         if scale is not None and kind not in (None, "numeric"):
             raise OptionError(f"scale= is that of numbers, and kind={kind!r} says that labels are none; leave one out")
-        criterion = None if criterion is None else _criterion_column(frame, criterion, (task, worker, label), source)
-        refuse_several(frame, (task, worker, label), source, criterion)
+        if criterion is not None:
+            criterion = _criterion_column(frame, criterion, (task, worker, label), source)
+        elif kind == "ordinal" and (criterion := criterion_of_grades(frame, (task, worker, label))) is not None:
+            notes.append(
+                f"{source}: column {str(criterion)!r} tells grades of an item by one rater apart and is read as criteria"
+            )
+        notes += refuse_several(frame, (task, worker, label), source, criterion)
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
             _refuse_for_numbers(
@@ -256,7 +262,7 @@ class Annotations(AnnotationAdditions):
                 scale=scale,
                 features=features,
                 source=source,
-                note=note,
+                notes=notes if note is None else [*notes, note],
             )
         known = [truth] if isinstance(truth, str) and truth in frame else []
         frame = kinds.halves_as_text(frame, [label, *known], kind)
@@ -283,7 +289,7 @@ class Annotations(AnnotationAdditions):
             criteria=None if criterion is None else Criteria(frame[criterion]),
         )
         known_of_each = columns.pop("covariates", None)
-        columns["notes"] += reader_notes(frame, (task, worker, label), source)
+        columns["notes"] += (*notes, *reader_notes(frame, (task, worker, label), source))
         named = {name for name in (truth, timestamp, seconds, sequence, position, criterion) if isinstance(name, str)}
         columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source, named, truth is not None))
         if any("repeated annotations" in note for note in columns["notes"]):

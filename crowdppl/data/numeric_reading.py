@@ -144,11 +144,11 @@ def numeric_annotations(
     scale: Sequence[float] | None = None,
     features: Any = None,
     source: str = "the frame",
-    note: str | None = None,
+    notes: Sequence[str] = (),
 ) -> NumericAnnotations:
     """Return annotations whose labels are numbers; arguments as of :meth:`crowdppl.Annotations.from_frame`.
 
-    ``note`` is a sentence on how the kind of labels was recognised.
+    ``notes`` are sentences on how the kind of labels was recognised, and on the columns.
 
     Raises:
         DataError: if the table cannot be used; the message names the rows, the column and a fix.
@@ -160,7 +160,7 @@ def numeric_annotations(
     if len(frame) == 0:
         raise DataError(f"{source}: no rows; at least one annotation is needed")
     where = [f"{source}, column {str(name)!r}" for name in names]
-    notes: list[str] = [] if note is None else [note]
+    notes = [*notes]
     value = values_of(frame[names[2]], where[2], missing, notes)
     columns = [coded(as_text(frame[name]), role, place) for name, role, place in zip(names, ROLES, where, strict=False)]
     for column, role, place in zip(columns, ROLES, where, strict=False):

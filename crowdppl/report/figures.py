@@ -18,9 +18,8 @@ from crowdppl.posterior import workers
 from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, other_rates
-from crowdppl.report import items, plan
+from crowdppl.report import grades, items, plan
 from crowdppl.report.effects import effects
-from crowdppl.report.grades import grades
 from crowdppl.report.rendering import sentence
 from crowdppl.report.sets import sets
 from crowdppl.report.still import VERDICTS
@@ -95,6 +94,7 @@ def content(
         "level": level,
         "labels": [str(k) for k in posterior.labels.tolist()],
         "names": todo.names,
+        "numbered": todo.names[:1] != [] and todo.names[0].startswith(tuple(plan.NUMBERED.values())),
         "verdicts": VERDICTS,
         "counts": info["counts"],
         "confidence": short(truth["probability"].mean()),
@@ -102,14 +102,14 @@ def content(
         "known": int((posterior.known_truth() >= 0).sum()),
         "todo": _todo(todo, folder),
         "prevalence": _rows(posterior.prevalence(level=level), ["label", "share", "low", "high"]),
-        "items": _items(posterior, truth),
+        "items": _items(posterior, truth, level),
         "workers": _workers(posterior, table, level),
         "again": _again(posterior, todo),
         "crowd": _crowd(posterior, table),
         "texts": texts(posterior),
         "sets": sets(posterior),
         "effects": effects(posterior, level),
-        "grades": grades(posterior, level),
+        "grades": (graded := grades.grades(posterior, level)) and graded | grades.severities(posterior, table),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),
@@ -155,7 +155,7 @@ def _todo(actions: plan.Actions, folder: Path | None) -> dict[str, Any]:
     }
 
 
-def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
+def _items(posterior: Posterior, truth: pd.DataFrame, level: float) -> dict[str, list[Any]]:
     votes = posterior.votes()
     # Of spans the labels are those of the table, which are not always the most probable one of a token by itself.
     names = {label: k for k, label in enumerate(posterior.labels.tolist())}
@@ -169,6 +169,15 @@ def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
         "votes": [[[int(k), int(row[k])] for k in np.flatnonzero(row)] for row in votes],
         "known": np.flatnonzero(posterior.known_truth() >= 0).tolist(),
     }
+    if posterior.graded:
+        table = posterior.grades(level=level)
+        out |= {name: shorts(table[name]) for name in ("grade", "mean_grade")}
+        out["interval"] = [
+            grades.ends(low, high) for low, high in zip(table["grade_low"], table["grade_high"], strict=True)
+        ]
+        out["near"] = shorts(
+            np.where(posterior.known_truth() >= 0, 1.0, plan.near_probability(posterior.probability()))
+        )
     texts, urls = descriptions(posterior)
     if texts is not None:
         letters = LETTERS if len(texts) <= MANY_ITEMS else FEW_LETTERS

@@ -1,4 +1,4 @@
-"""Grades in the report: agreement of the raters, and how far each grades as if raters differed in severity alone."""
+"""Grades in the report: severities, the grades that each rater gives, agreement, and how far raters differ in severity alone."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from crowdppl.inference.stored import data_of
 from crowdppl.metrics import graded_agreement
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers.grading import has_criteria
+from crowdppl.report.numbers import DRAWN, dots
+from crowdppl.report.rendering import percent
 
 # Above so many annotations mean squares take too long for a report, and replicated data sets that they are compared with.
 MOST, DRAWS = 50_000, 200
 # Raters that are listed, those first that are farthest from what is usual.
 RATERS = 50
+# Grades above which a table of how often each is given would be too wide.
+MOST_GRADES = 12
 
 
 def grades(posterior: Posterior, level: float) -> dict[str, Any] | None:
-    """Return what the report says of grades, as text; ``None`` where labels are none."""
+    """Return criteria, agreement and fit of raters, as text; ``None`` where labels are no grades."""
     if not posterior.graded:
         return None
     with silent():
@@ -34,6 +38,60 @@ def grades(posterior: Posterior, level: float) -> dict[str, Any] | None:
     return {"criteria": criteria, "agreement": agreed, "fit": None if fit is None else fit_rows(fit[:RATERS])} | (
         {"sentence": "", "left": 0} if fit is None else {"sentence": fit_sentence(fit), "left": len(fit[RATERS:])}
     )
+
+
+def severities(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
+    """Return figures of severities and items, and which grades each rater gives.
+
+    Args:
+        posterior: a result, of grades.
+        table: of its workers.
+    """
+    return {"severity": severity_figure(table), "wright": wright_figure(posterior, table), "use": use_rows(posterior)}
+
+
+def severity_figure(table: pd.DataFrame) -> dict[str, Any]:
+    """Return severities with intervals of the raters with most grades, the most severe first."""
+    part = _busiest(table)
+    mean, low, high = (part[f"severity{end}"].to_numpy(float) for end in ("", "_low", "_high"))
+    return dots(
+        [str(name) for name in part["worker"]], mean, low, high, None, "Severity of raters, in grades", zero=True
+    )
+
+
+def wright_figure(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
+    """Return a Wright map: how many items have which true grade, above the grade that each rater gives in the mean over items."""
+    true = posterior.grades()["grade"].to_numpy(float)
+    part, centre = _busiest(table), float(true.mean())
+    mean, low, high = (centre - part[f"severity{end}"].to_numpy(float) for end in ("", "_high", "_low"))
+    title = "Wright map: true grades of items (above), and the mean grade that each rater gives to all of them"
+    return dots([str(name) for name in part["worker"]], mean, low, high, None, title, above=true)
+
+
+def _busiest(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the raters with most grades, the most severe first."""
+    most = table.sort_values("annotations", ascending=False, kind="stable").head(DRAWN)
+    return most.sort_values("severity", ascending=False, kind="stable")
+
+
+def use_rows(posterior: Posterior) -> list[list[str]]:
+    """Return how often each rater gives each grade, all raters first, then those with most grades; none with many grades."""
+    given = posterior.label_counts_by_worker()
+    if given.shape[1] > MOST_GRADES:
+        return []
+    total = given.sum(1)
+    order = np.argsort(-total, kind="stable")[:RATERS]
+    names = posterior.worker_names()
+    rows = [("all raters", given.sum(0)), *((str(names[j]), given[j]) for j in order.tolist() if total[j])]
+    return [
+        [name, f"{int(count.sum()):,}", *(percent(share) for share in (count / max(1, count.sum())).tolist())]
+        for name, count in rows
+    ]
+
+
+def ends(low: Any, high: Any) -> str:
+    """Return the grades between which a true one lies, one of them where they are equal."""
+    return " to ".join(dict.fromkeys((str(low), str(high))))
 
 
 def rater_fit(posterior: Posterior, level: float) -> pd.DataFrame | None:

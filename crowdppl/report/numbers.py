@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 ROWS, DRAWN = 25, 40
 # Pixels of the figures: left of the intervals, their width, each row, and above the rows.
 LEFT, WIDTH, ROW, TOP = 170, 560, 18, 22
+# Height of a histogram above the rows.
+BARS = 70
 # Workers named in a sentence.
 NAMED = 5
 WORDS = {
@@ -222,7 +224,15 @@ def _workers_figure(workers: pd.DataFrame) -> dict[str, Any]:
 
 
 def dots(
-    names: Sequence[str], mean: Array, low: Array, high: Array, rings: Array | None, title: str, *, zero: bool = False
+    names: Sequence[str],
+    mean: Array,
+    low: Array,
+    high: Array,
+    rings: Array | None,
+    title: str,
+    *,
+    zero: bool = False,
+    above: Array | None = None,
 ) -> dict[str, Any]:
     """Return what the macro ``dots`` of the templates draws: a row for each name, with an interval, a dot and perhaps a ring.
 
@@ -234,11 +244,12 @@ def dots(
         rings: places of the rings, NaN for none; ``None`` for no rings.
         title: of the figure.
         zero: whether a line marks zero.
+        above: values whose histogram stands above the rows.
 
     Returns:
         The places in pixels; nothing but the title where no value is finite.
     """
-    places = [mean, low, high] if rings is None else [mean, low, high, rings]
+    places = [mean, low, high, *(values for values in (rings, above) if values is not None)]
     values = np.concatenate([np.asarray(one, dtype=float) for one in places])
     values = values[np.isfinite(values)]
     if not len(values):
@@ -251,10 +262,11 @@ def dots(
     def x(value: float) -> str | None:
         return f"{LEFT + (value - least) / span * WIDTH:.1f}" if np.isfinite(value) else None
 
+    top = TOP if above is None else TOP + BARS
     rows = [
         {
             "name": name if len(name) <= 24 else name[:23] + "…",
-            "y": TOP + ROW * n + ROW // 2,
+            "y": top + ROW * n + ROW // 2,
             "mean": x(mean[n]),
             "ends": None if x(low[n]) is None or x(high[n]) is None else (x(low[n]), x(high[n])),
             "ring": None if rings is None else x(rings[n]),
@@ -266,11 +278,29 @@ def dots(
         "rows": rows,
         "ticks": [(x(tick), f"{tick:g}".replace("-", "−")) for tick in ticks(least, most)],
         "zero": x(0.0) if zero else None,
+        "bars": [] if above is None else _bars(above, least, span),
         "left": LEFT,
-        "top": TOP,
+        "top": top,
         "width": LEFT + WIDTH + 20,
-        "height": TOP + ROW * len(names) + 24,
+        "height": top + ROW * len(names) + 24,
     }
+
+
+def _bars(values: Array, least: float, span: float) -> list[tuple[str, str, str, str]]:
+    """Return the bars of a histogram over the rows of :func:`dots`: left, upper end, width and height of each, in pixels."""
+    counts, edges = np.histogram(values[np.isfinite(values)], bins=30)
+    heights = BARS * counts / max(1, counts.max())
+    lefts = LEFT + (edges - least) / span * WIDTH
+    return [
+        (
+            f"{lefts[n]:.1f}",
+            f"{TOP + BARS - 8 - height:.1f}",
+            f"{max(lefts[n + 1] - lefts[n] - 1, 1):.1f}",
+            f"{height:.1f}",
+        )
+        for n, height in enumerate(heights.tolist())
+        if height > 0
+    ]
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

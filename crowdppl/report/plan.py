@@ -41,6 +41,12 @@ WORK, REPLICATES, LEAST = 2e7, 100, 10
 SHOWN = 5
 # Classes of pairs of a task and a label, and what such a pair is called.
 OF_SETS, PAIR = ("labels that are not in the set", "labels that are"), "task-label pair"
+# What of an item is more or less probable, by whether labels are grades.
+WHAT = {False: "label", True: "true grade or one next to it"}
+# What is said where no worker needs attention, by whether labels are grades.
+NOBODY = {False: "No worker stands out by wrong labels.", True: "No rater stands out by severity or careless grades."}
+# What stands before a class that is a number or a single character, by whether classes are grades.
+NUMBERED = {False: "class ", True: "grade "}
 
 
 @dataclass(frozen=True)
@@ -148,9 +154,9 @@ def actions(
     price(cost)
     table = posterior.workers() if worker_table is None else worker_table
     of_sets = has_sets(posterior)
-    names = list(OF_SETS) if of_sets else class_names(posterior.labels)
     graded = "severity" in table
-    probability = _near(posterior.probability()) if graded else posterior.probability().max(1)
+    names = list(OF_SETS) if of_sets else class_names(posterior.labels, graded)
+    probability = near_probability(posterior.probability()) if graded else posterior.probability().max(1)
     known = posterior.known_truth() >= 0
     unsure = ~known & (probability < OPEN)
     certain = known | (probability >= FINISHED)
@@ -182,7 +188,7 @@ def actions(
     )
 
 
-def _near(probability: Array) -> Array:
+def near_probability(probability: Array) -> Array:
     """Return the probability that the true grade is the most probable one or next to it, ``(N,)``, of ``(N, K)``."""
     padded = np.pad(probability, ((0, 0), (1, 1)))
     near = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
@@ -205,11 +211,11 @@ def price(cost: Any) -> None:
         )
 
 
-def class_names(labels: Array) -> list[str]:
-    """Return names of classes for sentences: "class 0" for numbers and single characters, other names in quotes."""
+def class_names(labels: Array, graded: bool = False) -> list[str]:
+    """Return names of classes for sentences: "class 0" or "grade 0" for numbers and single characters, other names in quotes."""
     texts = [str(label) for label in labels.tolist()]
     if all(_bare(text) for text in texts):
-        return [f"class {text}" for text in texts]
+        return [f"{NUMBERED[graded]}{text}" for text in texts]
     return [f"“{text}”" for text in texts]
 
 
@@ -271,7 +277,7 @@ def lines(actions: Actions, posterior: Posterior, *, shown: PositiveInt = SHOWN)
     if posterior.labels_unclear:
         return [posterior.alert, "Nothing is said of items and workers before the labels are clean."]
     total, out = actions.total, []
-    what = "true grade, or one next to it," if actions.graded else "label"
+    what = WHAT[actions.graded]
     uncertain = f"{f'whose {what}' if actions.graded else f'with a {what} that'} is less than {OPEN:.0%} probable"
     for people, heading in (
         (actions.unusable, "Stop and check"),
@@ -301,7 +307,7 @@ def lines(actions: Actions, posterior: Posterior, *, shown: PositiveInt = SHOWN)
             0,
             "There is only one worker: nothing can be said of their quality without known true labels."
             if len(posterior.worker_names()) == 1
-            else "No worker stands out by wrong labels."
+            else NOBODY[actions.graded]
             if actions.comparable
             else "Nothing can be said about the workers: there is nothing to compare their labels with.",
         )

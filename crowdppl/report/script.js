@@ -1,8 +1,9 @@
 // ---------------------------------------------------------------- words
 const counts = data.counts, crew = data.workers, items = data.items, todo = data.todo, known = new Set(data.items.known);
-// Numbers are written as "class 0"; names of classes are shown as they are.
-const numbered = data.names.length > 0 && data.names[0].startsWith("class ");
-const className = (k) => (numbered ? data.names[k] : data.labels[k]);
+// Numbers are written as "class 0" or "grade 0"; names of classes are shown as they are.
+const className = (k) => (data.numbered ? data.names[k] : data.labels[k]);
+// What the labels are called: grades have an order, and one next to the true one is no confusion.
+const graded = todo.graded, aLabel = graded ? "grade" : "label", finalLabel = graded ? "most probable grade" : "final label";
 const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${whole(n)} times`);
 const given = (votes) => votes.map(([k, often]) => `${className(k)} × ${whole(often)}`).join(", ");
 const verdicts = data.verdicts;
@@ -61,9 +62,9 @@ function matrix(j) {
       `Share of correct annotations ${percent(crew.share_correct[j])} (${span100(crew.share_correct_low[j], crew.share_correct_high[j])}). ` +
       `Labels independent of the true class with probability ${percent(crew.spammer[j])}. Information of one annotation: ${number(crew.informativeness[j])} bits.` }));
     if (!cells) return out;
-    out.append(make("p", { class: "small", text: `How often this worker gives each label (columns) to items of each true class (rows), with ${level} intervals:` }));
+    out.append(make("p", { class: "small", text: `How often this worker gives each ${aLabel} (columns) to items of each true ${graded ? "grade" : "class"} (rows), with ${level} intervals:` }));
     const names = range(K).map(className), [mean, low, high] = cells;
-    out.append(grid(names, names, "true class", (k, l) => [mean[k * K + l], span100(low[k * K + l], high[k * K + l])], true));
+    out.append(grid(names, names, graded ? "true grade" : "true class", (k, l) => [mean[k * K + l], span100(low[k * K + l], high[k * K + l])], true));
     return out;
   };
 }
@@ -85,7 +86,7 @@ if (crew.severity) columns.splice(2, 2,
   { name: "correlation", num: true, value: (j) => crew.grade_correlation[j], cell: (j) => number(crew.grade_correlation[j], 2) });
 if (crew.seconds) columns.splice(5, 0, { name: "seconds", num: true, value: (j) => crew.seconds[j], cell: (j) => number(crew.seconds[j], 1) + pace(j) });
 if (crew.severity) at("workers-note").textContent = `Severity: by how many grades lower than the mean rater, on the same items, with its ${level} interval. ` +
-  "Correlation: of the grades with the true ones. Open a worker to see which labels they give to items of each class.";
+  "Correlation: of the grades with the true ones. Open a rater to see which grades they give to items of each true grade.";
 else at("workers-note").textContent = `Accuracy: probability that a further annotation is correct, with its ${level} interval. Rank: by accuracy, with its interval. ` +
   "Open a worker to see which labels they give to items of each class.";
 // Workers with the same verdict are sorted by their number of wrong labels.
@@ -99,27 +100,28 @@ for (const link of document.querySelectorAll("[data-worker]")) link.addEventList
 
 // ---------------------------------------------------------------- who confuses what
 const crowd = data.crowd, confusions = at("confusions-body");
-confusions.append(small("Share of each label among the annotations of items with each final label" +
+confusions.append(small(`Share of each ${aLabel} among the annotations of items with each ${finalLabel}` +
   (crowd.without ? `; without ${count(crowd.without, "worker")} to stop and check` : "") + "."));
 const names = range(data.labels.length).map(className);
 if (crowd.matrix.length) {
   const totals = crowd.matrix.map((row) => row.reduce((a, b) => a + b, 0));
-  confusions.append(make("div", { class: names.length > 3 ? "broad" : "" }, make("h3", { text: "The crowd" }), grid(names, names, "final label ↓  label given →",
+  confusions.append(make("div", { class: names.length > 3 ? "broad" : "" }, make("h3", { text: "The crowd" }), grid(names, names, `${finalLabel} ↓  ${aLabel} given →`,
     (k, l) => [totals[k] ? crowd.matrix[k][l] / totals[k] : null, whole(crowd.matrix[k][l])], true)));
 }
 if (crowd.pairs.length && names.length > 3) {
   // A list where there are many classes, and in place of the matrix where the screen is narrow.
   const place = make("div");
-  confusions.append(make("div", { class: crowd.matrix.length ? "narrow" : "" }, make("h3", { text: "The crowd: the most frequent confusions" }), place));
+  confusions.append(make("div", { class: crowd.matrix.length ? "narrow" : "" }, make("h3", { text: graded ? "The crowd: the most frequent differences" : "The crowd: the most frequent confusions" }), place));
   table(place, "confusions", range(crowd.pairs.length), [
-    { name: "final label", text: true, row: true, value: (n) => className(crowd.pairs[n][0]), cell: (n) => className(crowd.pairs[n][0]) },
-    { name: "label given", text: true, value: (n) => className(crowd.pairs[n][1]), cell: (n) => className(crowd.pairs[n][1]) },
+    { name: finalLabel, text: true, row: true, value: (n) => className(crowd.pairs[n][0]), cell: (n) => className(crowd.pairs[n][0]) },
+    { name: `${aLabel} given`, text: true, value: (n) => className(crowd.pairs[n][1]), cell: (n) => className(crowd.pairs[n][1]) },
     { name: "share", num: true, value: (n) => crowd.pairs[n][2] / crowd.pairs[n][3], cell: (n) => percent(crowd.pairs[n][2] / crowd.pairs[n][3]) },
     { name: "annotations", num: true, value: (n) => crowd.pairs[n][2], cell: (n) => `${whole(crowd.pairs[n][2])} of ${whole(crowd.pairs[n][3])}` },
   ], { search: (n) => className(crowd.pairs[n][0]) + " " + className(crowd.pairs[n][1]), sorted: 3 }, 10);
 }
-confusions.append(make("h3", { text: "Single workers" }));
-if (crowd.single.length) {
+if (!graded) confusions.append(make("h3", { text: "Single workers" }));
+if (graded) { /* Differences of single raters are severities, and have a section of their own. */ }
+else if (crowd.single.length) {
   const place = make("div");
   confusions.append(small("Wrong labels that a worker gives systematically and the others do not."), place);
   const single = crowd.single;
@@ -134,15 +136,15 @@ if (crowd.single.length) {
 } else confusions.append(small("No worker systematically gives a wrong label that the others do not give."));
 
 // ---------------------------------------------------------------- items
-const what = todo.graded ? "true grade, or one next to it," : "label";
+const what = graded ? "true grade or one next to it" : "label";
 if (data.again.length) {
-  at("again-note").textContent = `The ${what.replace(/,$/, "")} of ${todo.open === 1 ? "this item" : "these items"} is less than ${percent(openAt)} probable` +
-    (todo.open > data.again.length ? `; the ${data.again.length} least certain of ${whole(todo.open)}` : "") + ". Open an item to see who gave which label.";
+  at("again-note").textContent = `The ${what} of ${todo.open === 1 ? "this item" : "these items"} is less than ${percent(openAt)} probable` +
+    (todo.open > data.again.length ? `; the ${data.again.length} least certain of ${whole(todo.open)}` : "") + ". Open an item to see who gave which " + aLabel + ".";
   table(at("again-table"), "items to send out again", range(data.again.length), [
     { name: "item", text: true, row: true, value: (n) => items.task[data.again[n].item], cell: (n) => itemName(data.again[n].item) },
-    { name: "probable labels", text: true, value: (n) => data.again[n].probabilities[0][1],
+    { name: `probable ${aLabel}s`, text: true, value: (n) => data.again[n].probabilities[0][1],
       cell: (n) => data.again[n].probabilities.slice(0, 3).map(([k, p]) => `${className(k)} ${percent(p)}`).join(", ") },
-    { name: "labels given", text: true, value: (n) => items.votes[data.again[n].item].length, cell: (n) => given(items.votes[data.again[n].item]) || "none" },
+    { name: `${aLabel}s given`, text: true, value: (n) => items.votes[data.again[n].item].length, cell: (n) => given(items.votes[data.again[n].item]) || "none" },
   ], {
     search: (n) => itemWords(data.again[n].item), sorted: 1, descending: false,
     detail: (n) => data.again[n].said.length ? () => {
@@ -156,15 +158,23 @@ if (data.again.length) {
 } else at("again-note").textContent = `None: every ${what} is at least ${percent(openAt)} probable.`;
 table(at("items-table"), "items", range(items.task.length), [
   { name: "item", text: true, row: true, value: (i) => items.task[i], cell: itemName },
-  { name: "label", text: true, value: (i) => className(items.label[i]), cell: (i) => className(items.label[i]) + (known.has(i) ? " (known)" : "") },
-  { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => percent(items.probability[i], 1) },
+  ...(graded ? [
+    { name: "true grade", num: true, value: (i) => items.grade[i],
+      cell: (i) => make("span", {}, number(items.grade[i], 2), make("small", { class: "range", text: known.has(i) ? "known" : items.interval[i] })) },
+    { name: "mean grade", num: true, value: (i) => items.mean_grade[i], cell: (i) => (items.mean_grade[i] === null ? "–" : number(items.mean_grade[i], 2)) },
+    { name: "within one grade", num: true, value: (i) => items.near[i], cell: (i) => percent(items.near[i], 1) },
+  ] : [
+    { name: "label", text: true, value: (i) => className(items.label[i]), cell: (i) => className(items.label[i]) + (known.has(i) ? " (known)" : "") },
+    { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => percent(items.probability[i], 1) },
+  ]),
   { name: "annotations", num: true, value: (i) => items.annotations[i], cell: (i) => whole(items.annotations[i]) },
-  { name: "labels given", text: true, value: (i) => items.votes[i].length, cell: (i) => given(items.votes[i]) || "none" },
-], { search: (i) => itemWords(i) + " " + className(items.label[i]), sorted: 2, descending: false });
+  { name: `${aLabel}s given`, text: true, value: (i) => items.votes[i].length, cell: (i) => given(items.votes[i]) || "none" },
+], { search: (i) => itemWords(i) + " " + className(items.label[i]), sorted: graded ? 3 : 2, descending: false });
 
+const sure = graded ? items.near : items.probability;
 const edges = [0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001];
 const histogram = make("div", { class: "bars" });
-const tally = edges.slice(1).map((high, n) => items.probability.filter((p) => p >= edges[n] && p < high).length);
+const tally = edges.slice(1).map((high, n) => sure.filter((p) => p >= edges[n] && p < high).length);
 tally.forEach((size, n) => {
   if (n === 0 && size === 0) return;
   const high = n === tally.length - 1 ? 1 : edges[n + 1];
@@ -172,7 +182,8 @@ tally.forEach((size, n) => {
 });
 at("histogram").append(histogram);
 const prevalence = make("div", { class: "bars" });
-const shares = data.prevalence.map((row, k) => [k, ...row.slice(1)]).sort((a, b) => b[1] - a[1]);
+const shares = data.prevalence.map((row, k) => [k, ...row.slice(1)]);
+if (!graded) shares.sort((a, b) => b[1] - a[1]);  // grades stay in their order
 for (const [k, share, low, high] of shares.slice(0, 20)) {
   prevalence.append(make("span", { class: "name", dir: "auto", text: className(k) }), bar(share, low, high),
     make("span", { class: "num", text: percent(share) + (low === null ? "" : ` (${span100(low, high)})`) }));

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crowdppl.report import texts
-from crowdppl.report.plan import money
+from crowdppl.report.plan import NOBODY, WHAT, money
 from crowdppl.report.rendering import Table, counted, percent, plural
 
 Data = Mapping[str, Any]
@@ -49,8 +49,11 @@ def context(data: Data) -> dict[str, Any]:
         "cards": _cards(todo),
         "people": _people(todo),
         "nobody_known": all(verdict == "unknown" for verdict in data["workers"]["verdict"]),
+        "nobody": NOBODY[todo["graded"]],
         "questions": todo["questions"],
-        "what": _what(todo),
+        "what": WHAT[todo["graded"]],
+        "confused": "Grades given" if todo["graded"] else "Who confuses what",
+        "all_items": "All grades" if todo["graded"] else "All labels",
         "open_at": open_at,
         "again": [
             {"probable": _probable(data, one, 2, " or "), "item": _item(data, one["item"])}
@@ -70,7 +73,7 @@ def context(data: Data) -> dict[str, Any]:
         "texts": texts.shown_texts(data["texts"]),
         "sets": None if data["sets"] is None else _sets(data["sets"]),
         "effects": None if data["effects"] is None else _effects(data["effects"]),
-        "grades": None if data["grades"] is None else _grades(data["grades"]),
+        "grades": None if data["grades"] is None else _grades(data["grades"], data["labels"]),
         "items": _items(data),
         "notes": data["notes"],
         "advice": [f"Model {data['model']}, fitted by {data['method']}. {data['interval_method']}", *data["advice"]],
@@ -84,7 +87,8 @@ def context(data: Data) -> dict[str, Any]:
 
 def _lead(data: Data) -> str:
     counts, correct = data["counts"], data["todo"]["correct"]
-    classes = "one class" if counts["classes"] == 1 else f"{counts['classes']:,} classes"
+    classes = counted(counts["classes"], "grade") if data["todo"]["graded"] else f"{counts['classes']:,} classes"
+    classes = "one class" if classes == "1 classes" else classes
     what = "true grades are expected to be the most probable grade or next to it" if data["todo"]["graded"] else ""
     expected = (
         ""
@@ -178,11 +182,6 @@ def _workers(data: Data) -> Table:
     return Table(names, rows, (2, 3, 4), len(order) - len(rows))
 
 
-def _what(todo: Data) -> str:
-    """Return what of an item is more or less probable."""
-    return "true grade, or one next to it," if todo["graded"] else "label"
-
-
 def _severity(crew: Data, j: int) -> str:
     """Return the severity of a rater with its interval: by how many grades lower than the mean rater."""
     low, high = crew["severity_low"][j], crew["severity_high"][j]
@@ -196,11 +195,12 @@ def _ends(low: float | None, high: float | None) -> str:
 
 def _confusions(data: Data) -> Table:
     pairs = data["crowd"]["pairs"]
+    names = ["most probable grade", "grade given"] if data["todo"]["graded"] else ["final label", "label given"]
     rows = [
         [_class_name(data, k), _class_name(data, m), percent(often / of), f"{often:,} of {of:,}"]
         for k, m, often, of in pairs[:ROWS]
     ]
-    return Table(["final label", "label given", "share", "annotations"], rows, (2, 3), len(pairs) - len(rows))
+    return Table([*names, "share", "annotations"], rows, (2, 3), len(pairs) - len(rows))
 
 
 def _again(data: Data) -> Table:
@@ -208,7 +208,8 @@ def _again(data: Data) -> Table:
         [_item(data, one["item"]), _probable(data, one, 3, ", "), _votes(data, one["item"])]
         for one in data["again"][:ROWS]
     ]
-    return Table(["item", "probable labels", "labels given"], rows, (), data["todo"]["open"] - len(rows))
+    names = ["probable grades", "grades given"] if data["todo"]["graded"] else ["probable labels", "labels given"]
+    return Table(["item", *names], rows, (), data["todo"]["open"] - len(rows))
 
 
 def _effects(rows: list[list[str]]) -> Table:
@@ -216,10 +217,11 @@ def _effects(rows: list[list[str]]) -> Table:
     return Table(columns, rows, (1, 2, 3, 4, 5), 0)
 
 
-def _grades(grades: Data) -> Data:
+def _grades(grades: Data, labels: Sequence[str]) -> Data:
     fit = ["rater", "grades", "infit", "usual", "p", "outfit", "usual", "p"]
     return {
         **grades,
+        "use": Table(["rater", "grades", *labels], grades["use"], range(1, 2 + len(labels)), 0),
         "criteria": Table(
             ["criterion", "grades", "mean", "difficulty", "interval"], grades["criteria"], (1, 2, 3, 4), 0
         ),
@@ -243,6 +245,8 @@ def _items(data: Data) -> Table:
     items = data["items"]
     known = set(items["known"])
     total = len(items["task"])
+    if data["todo"]["graded"]:
+        return _graded_items(data, known)
     least = heapq.nsmallest(ROWS, range(total), key=lambda i: items["probability"][i])
     rows = [
         [
@@ -257,13 +261,32 @@ def _items(data: Data) -> Table:
     return Table(["item", "label", "probability", "annotations", "labels given"], rows, (2, 3), total - len(rows))
 
 
+def _graded_items(data: Data, known: set[int]) -> Table:
+    """Return the least certain items of grades, with their true grades."""
+    items = data["items"]
+    total = len(items["task"])
+    least = heapq.nsmallest(ROWS, range(total), key=lambda i: items["near"][i])
+    rows = [
+        [
+            _item(data, i),
+            f"{items['grade'][i]:.2f}" + (" (known)" if i in known else f" ({items['interval'][i]})"),
+            "–" if items["mean_grade"][i] is None else f"{items['mean_grade'][i]:.2f}",
+            percent(items["near"][i], 1),
+            _votes(data, i),
+        ]
+        for i in least
+    ]
+    return Table(
+        ["item", "true grade", "mean grade", "within one grade", "grades given"], rows, (1, 2, 3), total - len(rows)
+    )
+
+
 # ---------------------------------------------------------------------- words
 
 
 def _class_name(data: Data, code: int) -> str:
-    """Return the name of a class in tables: "class 0" for numbers, other names as they are."""
-    name = str(data["names"][code])
-    return name if name.startswith("class ") else str(data["labels"][code])
+    """Return the name of a class in tables: "class 0" or "grade 0" for numbers, other names as they are."""
+    return str(data["names" if data["numbered"] else "labels"][code])
 
 
 def _probable(data: Data, one: Data, most: int, between: str) -> str:

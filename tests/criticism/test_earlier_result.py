@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from catalog import quiet_fit
 from commands import run
 from crowds import fitted
 
@@ -126,3 +127,29 @@ def test_command(first, second, tmp_path, monkeypatch):
     ):
         refused = " ".join(run("compare", *words, code=2).output.split())
         assert said in refused
+
+
+def test_raters_of_grades_are_compared_by_severity():
+    """A rater who became a grade more severe is named; nobody's accuracy is spoken of."""
+    rng = np.random.default_rng(4)
+    quality = rng.normal(size=120)
+
+    def fit(severity, seed):
+        noise = np.random.default_rng(seed)
+        rows = [
+            (i, name, int(np.digitize(2 * quality[i] - shift + noise.logistic(size=1)[0], [-3, -1, 1, 3])))
+            for i in range(120)
+            for name, shift in severity.items()
+        ]
+        frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        return quiet_fit(crowdppl.Annotations.from_frame(frame, kind="ordinal"), method="em", num_samples=200)
+
+    earlier = fit({"a": 0, "b": 0, "c": 0, "d": 0}, 1)
+    result = criticism.changes(earlier, fit({"a": 3, "b": 0, "c": 0, "d": 0}, 2))
+    assert result.measure == "severity"
+    row = result.workers.iloc[0]
+    assert (row["worker"], bool(row["changed"])) == ("a", True)
+    assert row["difference"] == pytest.approx(row["later"] - row["earlier"])
+    assert row["low"] > 0.5
+    assert "is more severe ('a')" in str(result)
+    assert "accura" not in str(result)

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 
 import pandas as pd
 import pytest
+from commands import run
 
 import crowdppl
 from crowdppl import CrowdpplWarning, DataError, OptionError
@@ -90,3 +91,41 @@ def test_one_question_of_a_file(tmp_path):
     frame().drop(columns="question").to_csv(tmp_path / "y.csv", index=False)
     with pytest.raises(OptionError, match="without questions"):
         crowdppl.read(tmp_path / "y.csv", question="true")
+
+
+def test_a_column_of_criteria_of_grades_is_read_by_itself():
+    table = frame("criterion").assign(label=[1, 3, 2, 2] * 9)
+    data = crowdppl.Annotations.from_frame(table, kind="ordinal")
+    declared = crowdppl.Annotations.from_frame(table, kind="ordinal", criterion="criterion")
+    assert data.criteria.tolist() == declared.criteria.tolist()
+    assert data.criterion.equal(declared.criterion)
+    assert data.notes == (
+        "the frame: column 'criterion' tells grades of an item by one rater apart and is read as criteria",
+    )
+    # One criterion for each item tells nothing apart.
+    assert crowdppl.Annotations.from_frame(table[table["criterion"] == "true"], kind="ordinal").criteria is None
+
+
+def test_two_numbers_are_classes_of_several_questions():
+    with pytest.raises(DataError, match="not of one true label"):
+        crowdppl.Annotations.from_frame(frame().assign(label=[0, 1, 1, 1] * 9))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_naming_all_columns_hides_no_questions(ending, tmp_path, monkeypatch):
+    """Columns that are not named are looked at, too: all those of a small file, those of telling names of a large one."""
+    path = tmp_path / f"x.{ending}"
+    table = frame().assign(note="n")
+    table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    read = getattr(crowdppl.Annotations, f"from_{ending}")
+    names = {"task": "task", "worker": "worker", "label": "label"}
+    for small in (2**26, 0):
+        monkeypatch.setattr("crowdppl.data.readers.arrow._SMALL", small)
+        with pytest.raises(DataError, match="which column 'question' tells apart"):
+            read(path, **names)
+
+
+def test_the_command_says_that_grades_of_several_questions_are_taken_for_repeats(tmp_path):
+    frame().assign(label=[1, 3, 2, 2] * 9).to_csv(tmp_path / "x.csv", index=False)
+    said = run("fit", tmp_path / "x.csv", "--kind", "ordinal", "--out", tmp_path / "out")
+    assert "which column 'question' tells apart" in " ".join(said.output.split())

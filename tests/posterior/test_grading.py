@@ -86,7 +86,7 @@ def test_sentences_speak_of_grades(crowd):
     assert "compare grades with others. Grades" in text
     assert "retrain on" not in text.lower()
     assert not todo.questions
-    assert "whose true grade, or one next to it, is less than 80% probable" in text or not len(todo.open)
+    assert "whose true grade or one next to it is less than 80% probable" in text or not len(todo.open)
 
 
 def test_correlations_by_hand(crowd):

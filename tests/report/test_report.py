@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from catalog import quiet_fit
 from crowds import crowd_with_characters, fitted
 
 import crowdppl
@@ -18,7 +19,7 @@ from crowdppl.posterior import workers
 from crowdppl.report import figures
 from crowdppl.report import layout as pages
 from crowdppl.report.items import safe_url
-from crowdppl.report.plan import next_command
+from crowdppl.report.plan import near_probability, next_command
 
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "build" / "screenshots"
@@ -542,3 +543,46 @@ def test_what_is_already_computed_is_not_computed_again(saved, monkeypatch):
     assert expected["todo"]["command"] == f"crowdppl next 'my results' -n {len(actions.open)} --sure 0.8"
     assert next_command(3, Path("-x")) == "crowdppl next ./-x -n 3 --sure 0.8"
     assert next_command(3) == "crowdppl next -n 3 --sure 0.8"
+
+
+@pytest.fixture(scope="module")
+def graded():
+    """Grades from 1 to 5 by four raters, one of whom is more severe."""
+    rng = np.random.default_rng(3)
+    quality = rng.normal(size=60)
+    rows = [
+        (f"p{i}", name, 1 + int(np.digitize(2 * quality[i] - shift + rng.logistic(), [-3, -1, 1, 3])))
+        for i in range(60)
+        for name, shift in {"ann": 0, "bob": 2, "cat": 0, "dan": 0}.items()
+    ]
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    return quiet_fit(crowdppl.Annotations.from_frame(frame, kind="ordinal"), method="em", num_samples=100)
+
+
+def test_the_page_speaks_of_grades(graded):
+    data = report.content(graded)
+    table, grades = graded.grades(), data["grades"]
+    close(data["items"]["grade"], table["grade"])
+    close(data["items"]["near"], near_probability(graded.probability()))
+    assert data["names"][0] == "grade 1"
+    assert grades["severity"]["rows"][0]["name"] == "bob"
+    assert len(grades["wright"]["bars"]) > 3
+    assert grades["use"][0][:2] == ["all raters", "240"]
+    assert [row[0] for row in grades["use"][1:]] == ["ann", "bob", "cat", "dan"]
+    page = report.page(graded)
+    text = without_scripts(page)
+    for words in ("Grades given", "All grades", "within one grade", "Severity of raters, in grades", "Wright map"):
+        assert words in text
+    for words in ("Who confuses what", "class 1", "final label", "label given"):
+        assert words not in text
+    assert page.count("<circle") == 2 * 4
+
+
+def test_the_page_of_grades_in_the_browser(browser, graded, tmp_path):
+    path = report.write(graded, tmp_path / "report.html")
+    browser.get(path.as_uri())
+    text = browser.find_element("css selector", "main").text
+    assert "true grade" in text
+    assert "grade 3" in text
+    assert "class 3" not in text
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

@@ -20,13 +20,13 @@ def show(changes: criticism.Changes) -> None:
     for sentence in changes.summary:
         console.print(f"- {escape(sentence)}")
     if len(changes.items):
-        _show_items(changes.items)
+        _show_items(changes.items, "grade" if changes.measure == "severity" else "label")
     if len(changes.workers):
-        _show_workers(changes.workers, changes.level)
+        _show_workers(changes.workers, changes.level, changes.measure)
 
 
-def _show_items(items: pd.DataFrame) -> None:
-    table = grid("\nItems with another label")
+def _show_items(items: pd.DataFrame, what: str) -> None:
+    table = grid(f"\nItems with another {what}")
     table.add_column("item", max_width=22, overflow="ellipsis", no_wrap=True)
     table.add_column("earlier", max_width=20, overflow="ellipsis", no_wrap=True)
     table.add_column("later", max_width=20, overflow="ellipsis", no_wrap=True)
@@ -48,24 +48,31 @@ def _label(label: object, probability: float, width: int = 14) -> str:
     return f"{text if len(text) <= width else text[: width - 1] + '…'} {probability:.0%}"
 
 
-def _show_workers(workers: pd.DataFrame, level: float) -> None:
-    table = grid(f"\nAccuracy of workers of both results (intervals of {level:.0%})")
+def _show_workers(workers: pd.DataFrame, level: float, measure: str) -> None:
+    severity = measure == "severity"
+    table = grid(f"\n{measure.capitalize()} of workers of both results (intervals of {level:.0%})")
     table.add_column("worker", max_width=20, overflow="ellipsis", no_wrap=True)
     for name in ("earlier", "later", "difference", "interval"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for row in workers.head(SHOWN_WORKERS).to_dict("records"):
         known = pd.notna(row["difference"])
+        before, after = (f"{row[end]:+.2f}" if severity else f"{row[end]:.0%}" for end in ("earlier", "later"))
+        difference, low, high = (
+            f"{row[name]:+.2f}" if severity else f"{100 * row[name]:+.0f}" if known else "–"
+            for name in ("difference", "low", "high")
+        )
         table.add_row(
             escape(str(row["worker"])),
-            f"{row['earlier']:.0%}",
-            f"{row['later']:.0%}",
-            f"{100 * row['difference']:+.0f}" if known else "–",
-            f"{100 * row['low']:+.0f} to {100 * row['high']:+.0f}" if known else "–",
+            before,
+            after,
+            difference if known else "–",
+            f"{low} to {high}" if known else "–",
             "changed" if row["changed"] else "may be noise",
             style=None if row["changed"] else "dim",
         )
     console.print(table)
     if len(workers) > SHOWN_WORKERS:
         console.print(f"... and {len(workers) - SHOWN_WORKERS:,} more workers", style="dim")
-    console.print("Differences are in percentage points.", style="dim")
+    unit = "grades, by how many those of a worker are lower than the mean rater's" if severity else "percentage points"
+    console.print(f"Differences are in {unit}.", style="dim")

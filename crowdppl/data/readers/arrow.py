@@ -43,11 +43,14 @@ from crowdppl.data.readers.tables import (
     unreadable_parquet,
 )
 from crowdppl.data.table.identifiers import dictionary_parts
+from crowdppl.data.table.rows_in_doubt import tells
 from crowdppl.errors import FileError
 from crowdppl.isolation import limited_arrow
 
 # Bytes of text read at a time: each block has its own dictionary; the dictionaries are unified at the end.
 _BLOCK = 2**22
+# Bytes up to which all columns of a file are read: any of them may tell annotations of a worker apart.
+_SMALL = 2**26
 _WHOLE = r"^(-?[1-9][0-9]{0,19}|0)$"
 
 
@@ -61,8 +64,9 @@ def long_table(
         path: path of the file.
         separator: separator of a CSV file.
         limit: maximum size of a compressed file in bytes, decompressed.
-        columns: names of the columns needed; others may be skipped. Defaults to all columns, which are also read if one of the
-            names does not exist.
+        columns: names of the columns needed; of a large file others are skipped, unless they may say that rows are no
+            annotations of one true label each (``rows_in_doubt.tells``). Defaults to all columns, which are also read if one of
+            the names does not exist.
 
     Raises:
         FileError: as in :func:`crowdppl.data.readers.tables.read_table`.
@@ -92,7 +96,7 @@ def long_parquet(path: str | Path, *, columns: Sequence[Any] | None = None) -> p
     try:
         file = pyarrow.parquet.ParquetFile(path)
         names = file.schema_arrow.names
-        selected = _selected(names, columns) or names
+        selected = _selected(names, columns, path) or names
         if len(set(names)) < len(names):
             return read_parquet(path)
         # Each thread reads one column with its own reader and releases the text once it is encoded. (Unifying the dictionaries
@@ -119,7 +123,7 @@ def _csv(path: Path, start: bytes, separator: str, needed: Sequence[Any] | None)
     if header is None:
         return None
     names = [f"f{n}" for n in range(len(header))]
-    selected = _selected(header, needed)
+    selected = _selected(header, needed, path)
     keep = [n for n, name in enumerate(header) if selected is None or name in selected]
     try:
         compression = arrow_compression(path)
@@ -215,9 +219,11 @@ def _header(start: bytes, separator: str) -> list[str] | None:
     return unprotected([("" if name in MISSING else name) for name in names]) or None
 
 
-def _selected(existing_names: Sequence[str], needed: Sequence[Any] | None) -> list[str] | None:
+def _selected(existing_names: Sequence[str], needed: Sequence[Any] | None, path: Path) -> list[str] | None:
     names = set(map(str, needed or ()))
-    return [name for name in existing_names if name in names] if names and names <= set(existing_names) else None
+    if not names or not names <= set(existing_names) or (path.is_file() and path.stat().st_size <= _SMALL):
+        return None
+    return [name for name in existing_names if name in names or tells(name)]
 
 
 def _whole_numbers(codes: Any, names: Any) -> tuple[Any, list[str]]:

@@ -109,10 +109,26 @@ def by_value(frame: pd.DataFrame, column: Any, names: Coded, what: str, where: s
     return {names.names.tolist()[n]: rest[names.codes == n].reset_index(drop=True) for n in order}
 
 
-def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, criterion: Any = None) -> None:
+def criterion_of_grades(frame: pd.DataFrame, columns: Sequence[Any]) -> Any:
+    """Return the column of a usual name (:data:`CRITERIA`) that tells the grades of an item by one rater apart, or ``None``.
+
+    Args:
+        frame: the table.
+        columns: its columns of tasks, workers and labels.
+    """
+    usual = named(frame, columns, CRITERIA)
+    if not usual:
+        return None
+    who = joint_codes(frame, columns[:2])
+    telling = (one for one in usual if tells_apart(frame[one], who) and not names_the_label(frame, one, columns[2]))
+    return next(telling, None)
+
+
+def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, criterion: Any = None) -> list[str]:
     """Refuse annotations of several questions, or of the answers of several systems, which are not repeated annotations.
 
-    Of grades and other numbers, several criteria may be of one quality, as in many-facet Rasch models: these have a warning.
+    Of grades and other numbers, several criteria may be of one quality, as in many-facet Rasch models: these have a warning,
+    which is returned, too, as a note.
 
     Args:
         frame: the table.
@@ -125,7 +141,7 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
     """
     usual = [column for column in named(frame, columns, USUAL) if column != criterion]
     if not usual:
-        return
+        return []
     who = joint_codes(frame, [*columns[:2], *([] if criterion is None else [criterion])])
     for column in usual:
         if tells_apart(frame[column], who) and not names_the_label(frame, column, columns[2]):
@@ -135,18 +151,20 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
                 f"({listed(values)})"
             )
             if _are_numbers(frame[columns[2]]):
-                warn(
+                note = (
                     f"{several}; they are read as repeated annotations of one number or grade; if they are grades by several "
-                    f"criteria, say so with criterion={str(column)!r} and kind='ordinal' (--criterion, --kind ordinal); if each "
+                    f"criteria, say so with criterion={str(column)!r} and kind='ordinal'; if each "
                     f"has a truth of its own, keep the rows of one, or write item and {column} into one column and name it with "
                     f"task=..."
                 )
-                return
+                warn(note)
+                return [note]
             raise DataError(
                 f"{several}; they are not of one true label: keep the rows of one, as question={str(values[0])!r} does "
                 f"where a file is read; or write item and {column} into one column and name it with task=...; or drop the column "
                 f"if the annotations are repeated ones"
             )
+    return []
 
 
 def notes_on_several(
@@ -180,9 +198,9 @@ def notes_on_several(
 
 
 def _are_numbers(labels: pd.Series[Any]) -> bool:
-    """Return whether all labels are numbers, or texts of numbers; true and false are none."""
+    """Return whether all labels are numbers, or texts of numbers; true and false are none, nor are 0 and 1 alone."""
     texts = [str(value) for value in pd.unique(labels.dropna().astype(object)).tolist()]
-    return bool(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().all())
+    return len(texts) > 2 and bool(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().all())
 
 
 def of_question(frame: pd.DataFrame, question: str, source: str) -> pd.DataFrame | None:

@@ -14,6 +14,7 @@ import pyarrow
 
 from crowdppl.data.table.columns import named_as_values
 from crowdppl.data.table.identifier_checks import written_number
+from crowdppl.data.table.questions import USUAL
 from crowdppl.errors import listed
 
 Array = npt.NDArray[Any]
@@ -65,6 +66,15 @@ _NO = frozenset(("false", "0", "no", "n", "f", "", "0.0"))
 _COUNT = re.compile(
     r"n|count|counts|freq|frequency|weight|weights|votes|n_?(votes|times|labels|annotations)|num_?(votes|times)"
 )
+
+
+def tells(name: Any) -> bool:
+    """Return whether a column may, by its name, say that rows are of several questions, do not count, or count several times."""
+    plain = str(name).strip().lower()
+    underscored = plain.replace(" ", "_").replace("-", "_")
+    return plain in USUAL or any(
+        pattern.fullmatch(underscored) for pattern in (_STATUS, _COUNT, _TRUE, _KIND, _KIND_FLAG)
+    )
 
 
 def notes_on_rows(columns: Sequence[Array], names: Sequence[Array], rows: Array | None, source: str) -> list[str]:
