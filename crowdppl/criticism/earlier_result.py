@@ -40,8 +40,9 @@ class Changes:
         workers: one row per worker of both results, the surest change first: ``worker``; ``annotations_earlier`` and
             ``annotations_later``; ``earlier`` and ``later``, the mean accuracies, or severities of raters of grades;
             ``difference`` of the later and the earlier one with the ends of its interval ``low`` and ``high``;
-            ``verdict_earlier`` and ``verdict_later``; and ``changed``, whether the difference is more than noise. Of the workers said to have changed, a share of 1 - ``level`` at
-            most is expected to be unchanged. NaN and false for results without draws.
+            ``verdict_earlier`` and ``verdict_later``; and ``changed``, whether the difference is more than noise. Of the
+            workers said to have changed, a share of 1 - ``level`` at most is expected to be unchanged. NaN and false for
+            results without draws.
         items_in_both: number of items of both results.
         items_added: number of items of the later result only.
         items_gone: number of items of the earlier result only.

@@ -103,22 +103,24 @@ def confusion(
 def forest(
     posterior: Annotated[Posterior, anything],
     *,
-    by: str = "accuracy",
+    by: str | None = None,
     most: PositiveInt = 40,
     level: Level | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a measure of workers with intervals, best at the top. The size of a dot shows the number of annotations.
 
-    Of labels that are numbers, the measure is ``bias`` (the default), ``slope``, ``sd`` or ``correlation``.
+    The measure is accuracy by default, severity of raters of grades, and ``bias`` of labels that are numbers, of which there are
+    ``slope``, ``sd`` and ``correlation``, too.
     """
     if isinstance(posterior, NumericPosterior):
-        by = "bias" if by == "accuracy" else by
+        by = "bias" if by in (None, "accuracy") else by
         if by not in ("bias", "slope", "sd", "correlation"):
             raise OptionError(f"by={by!r}; of labels that are numbers use 'bias', 'slope', 'sd' or 'correlation'")
         table = posterior.workers(level=level, sort=by)
     else:
         require(posterior, Posterior, "forest")
+        by = by or ("severity" if posterior.graded else "accuracy")
         table = posterior.workers(level=level, sort=by, measures=["accuracy"] if by in NO_MEASURES else [by])
     everybody = len(table)
     table = table.head(most).iloc[::-1]
