@@ -1,9 +1,11 @@
 """Severity, correlation and verdicts of raters of grades, against what the simulation put in."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from catalog import quiet_fit
 
+import crowdppl
 from crowdppl import Annotations, DataError
 from crowdppl.posterior.workers import grading
 from crowdppl.report import plan
@@ -123,3 +125,17 @@ def test_classes_have_no_severity():
     for view in (posterior.severity, posterior.grades):
         with pytest.raises(DataError, match="read them with kind='ordinal'"):
             view()
+
+
+def test_words_stay_grades_when_a_result_is_stored(tmp_path):
+    """Labels that come from a file are text of a fixed length, which is no number either."""
+    rng = np.random.default_rng(8)
+    names = ["none", "mild", "severe"]
+    rows = [(i, j, names[min(2, max(0, i % 3 + rng.integers(-1, 2)))]) for i in range(40) for j in "abc"]
+    data = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]), order=names)
+    fitted = quiet_fit(data, method="em", num_samples=50, seed=0)
+    loaded = crowdppl.load(fitted.save(tmp_path / "p.nc"))
+    for view in ("workers", "grades", "severity", "truth", "prevalence"):
+        pd.testing.assert_frame_equal(
+            getattr(loaded, view)(), getattr(fitted, view)(), rtol=1e-3, atol=1e-3, check_dtype=False
+        )

@@ -18,6 +18,8 @@ _MANY = 20_000
 # A whole number, its leading zeros and its decimals of zeros apart.
 _PLAIN = re.compile(r"0*(\d+?)(?:\.0*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+# Kinds of arrays that hold text: those of a file that was read have a length, those of a table are objects.
+TEXT = "OU"
 
 
 def spaced(names: Array) -> list[str]:
@@ -58,14 +60,14 @@ def written_number(text: str) -> bool:
 
 def fractions(names: Array) -> list[str]:
     """Return the string identifiers that are numbers with a fraction, if all identifiers are numbers."""
-    if names.dtype != object or not all(map(_NUMBER.fullmatch, names.tolist())):
+    if names.dtype.kind not in TEXT or not all(map(_NUMBER.fullmatch, names.tolist())):
         return []
     return [name for name in names.tolist() if not float(name).is_integer()]
 
 
 def numbers(names: Array) -> Array | None:
     """Return identifiers as numbers, ``(n,)``, if all of them are integers or text that is a number; otherwise ``None``."""
-    if names.dtype == object and not all(_NUMBER.fullmatch(name.strip()) for name in names.tolist()):
+    if names.dtype.kind in TEXT and not all(_NUMBER.fullmatch(name.strip()) for name in names.tolist()):
         return None
     return names.astype(float)
 
