@@ -70,6 +70,7 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
         item_column=posterior.item_column,
         repeats=posterior.tree.attrs.get("repeats", "keep"),
         kind=posterior.tree.attrs.get("labels_kind") or None,
+        labels_declared=posterior.graded,  # grades that are words have an order that was stated
         criteria=constant["criterion"].to_numpy() if "criterion" in besides else None,
         criterion_column=posterior.tree.attrs.get("criterion_column", "criterion"),
         **besides,

@@ -6,7 +6,7 @@ import pytest
 from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import Annotations, DataError
+from crowdppl import Annotations, DataError, report
 from crowdppl.posterior.workers import grading
 from crowdppl.report import plan
 
@@ -135,6 +135,9 @@ def test_words_stay_grades_when_a_result_is_stored(tmp_path):
     data = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]), order=names)
     fitted = quiet_fit(data, method="em", num_samples=50, seed=0)
     loaded = crowdppl.load(fitted.save(tmp_path / "p.nc"))
+    assert "AC2" in report.page(loaded)
+    more = pd.DataFrame({"task": [99, 99], "worker": ["a", "b"], "label": ["severe", "mild"]})
+    assert len(crowdppl.update(loaded, more, num_samples=50).grades()) == 41
     for view in ("workers", "grades", "severity", "truth", "prevalence"):
         pd.testing.assert_frame_equal(
             getattr(loaded, view)(), getattr(fitted, view)(), rtol=1e-3, atol=1e-3, check_dtype=False
