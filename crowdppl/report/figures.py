@@ -17,6 +17,7 @@ from crowdppl.arguments import Level, checked
 from crowdppl.posterior import workers
 from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.sets import has_sets
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import grades, items, plan
 from crowdppl.report.effects import effects
@@ -27,6 +28,8 @@ from crowdppl.report.texts import texts
 
 Array = npt.NDArray[Any]
 
+# Classes of pairs of a task and a label, in tables.
+PLACES = ("not in the set", "in the set")
 # Items to send out again that are listed with all their annotations.
 AGAIN = 50
 # Cells of confusion matrices in the page; workers with most annotations come first.
@@ -92,7 +95,8 @@ def content(
         "model": info["model"],
         "method": info["method"],
         "level": level,
-        "labels": [str(k) for k in posterior.labels.tolist()],
+        # Of a label and a task it is said whether the set has it, not 1 or 0.
+        "labels": list(PLACES) if has_sets(posterior) else [str(k) for k in posterior.labels.tolist()],
         "names": todo.names,
         "numbered": todo.names[:1] != [] and todo.names[0].startswith(tuple(plan.NUMBERED.values())),
         "verdicts": VERDICTS,

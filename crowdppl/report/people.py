@@ -11,6 +11,7 @@ import pandas as pd
 
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.sets import has_sets
 from crowdppl.posterior.workers.drift import FAST
 from crowdppl.posterior.workers.verdicts import MIN_ANNOTATIONS
 from crowdppl.report.rendering import whole_percent
@@ -27,6 +28,11 @@ HEADINGS = {
     "retrain": "Retrain",
     "compare grades": "Compare grades with others",
 }
+# Of sets, for labels that are not in a set and for those that are: what to talk about, and what the worker does.
+OF_SETS = (
+    ("labels that are chosen wrongly", "Chooses {share} of the labels that a set does not have"),
+    ("labels that are left out", "Leaves out {share} of the labels of a set"),
+)
 # What to do about workers whose labels can be used and whose accuracy fell over time.
 FELL = "Ask what changed"
 
@@ -67,9 +73,9 @@ def notable_people(posterior: Posterior, table: pd.DataFrame, names: list[str]) 
     item, worker, label = posterior.annotation_index()
     hits = np.bincount(worker, weights=posterior.probability().argmax(1)[item] == label, minlength=len(table))
     speed = workers.relative_speed(posterior)
-    graded = "severity" in table
+    graded, of_sets = "severity" in table, has_sets(posterior)
     confusions = {} if graded else _by_worker(workers.systematic_confusions(posterior), posterior)
-    facts = _Facts(table, names, _typical(table), hits, posterior.label_counts_by_worker(), speed, confusions)
+    facts = _Facts(table, names, _typical(table), hits, posterior.label_counts_by_worker(), speed, confusions, of_sets)
     out = []
     for j in notable.tolist():
         word, name = str(verdict[j]), table["worker"].iloc[j]
@@ -78,7 +84,8 @@ def notable_people(posterior: Posterior, table: pd.DataFrame, names: list[str]) 
             action, reasons = FELL, [fell[name], *reasons]
         elif word == "confuses":
             classes = list(dict.fromkeys(row["truth"] for row in confusions.get(j, [])))[:CLASSES]
-            action = f"{HEADINGS[workers.ACTIONS[word]]} on {' and '.join(names[k] for k in classes)}"
+            about = [OF_SETS[k][0] if of_sets else names[k] for k in classes]
+            action = f"{HEADINGS[workers.ACTIONS[word]]} on {' and '.join(about)}"
         else:
             action, reasons = HEADINGS[workers.ACTIONS[word]], [*reasons, *([fell[name]] if name in fell else [])]
         out.append(Person(j, _name(name), word, action, " ".join(reasons)))
@@ -101,6 +108,7 @@ class _Facts:
         given: how often each worker gave each label, ``(J, K)``.
         speed: seconds of each worker relative to the others, ``(J,)``.
         confusions: systematic errors by worker.
+        of_sets: whether classes are those of a label of a set: not in it, or in it.
     """
 
     table: pd.DataFrame
@@ -110,6 +118,7 @@ class _Facts:
     given: Array
     speed: Array
     confusions: dict[int, list[dict[Any, Any]]]
+    of_sets: bool
 
 
 def _reasons(j: int, verdict: str, facts: _Facts) -> list[str]:
@@ -139,7 +148,7 @@ def _reasons(j: int, verdict: str, facts: _Facts) -> list[str]:
             f"Labels {whole_percent(count / n)} of the items as {names[k]} ({count:,} of {n:,}), whatever their true label."
         ]
     elif verdict == "confuses":
-        reasons = _confusions(facts.confusions.get(j, []), names)
+        reasons = _confusions(facts.confusions.get(j, []), names, facts.of_sets)
     else:
         reasons = [f"Accuracy {whole_percent(accuracy)} over {n:,} annotations; the typical worker has {typical}."]
     return [*reasons, f"{fast}."] if pace and facts.speed[j] < FAST else reasons
@@ -204,12 +213,16 @@ def _by_worker(table: pd.DataFrame, posterior: Posterior) -> dict[int, list[dict
     return out
 
 
-def _confusions(rows: list[dict[Any, Any]], names: list[str]) -> list[str]:
-    sentences = [
-        f"Labels {whole_percent(row['share'])} of {names[row['truth']]} as {names[row['label']]} ({row['annotations']:,} of "
-        f"{row['of']:,}; others {whole_percent(row['others'])})."
-        for row in rows[:CLASSES]
-    ]
+def _confusions(rows: list[dict[Any, Any]], names: list[str], of_sets: bool) -> list[str]:
+    sentences = []
+    for row in rows[:CLASSES]:
+        share = whole_percent(row["share"])
+        what = (
+            OF_SETS[row["truth"]][1].format(share=share)
+            if of_sets
+            else f"Labels {share} of {names[row['truth']]} as {names[row['label']]}"
+        )
+        sentences.append(f"{what} ({row['annotations']:,} of {row['of']:,}; others {whole_percent(row['others'])}).")
     if len(rows) > CLASSES:
         sentences.append(f"{len(rows) - CLASSES} further confusions.")
     return sentences

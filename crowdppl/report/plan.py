@@ -39,7 +39,7 @@ ROUNDS = 3
 WORK, REPLICATES, LEAST = 2e7, 100, 10
 # Entries of each kind on the first screen and in the terminal.
 SHOWN = 5
-# Classes of pairs of a task and a label, and what such a pair is called.
+# Classes of pairs of a task and a label, as sentences on one label use them, and what such a pair is called.
 OF_SETS, PAIR = ("labels that are not in the set", "labels that are"), "task-label pair"
 # What of an item is more or less probable, by whether labels are grades.
 WHAT = {False: "label", True: "true grade or one next to it"}
