@@ -85,11 +85,7 @@ def encode_columns(
     where = [f"{source}, column {str(name)!r}" for name in names]
     series = (item_column, as_text(worker_column), as_text(label_column))
     columns = [coded(c, r, w) for c, r, w in zip(series, ROLES, where, strict=True)]
-    labels_declared = declared[2]
-    if labels_declared is not None and not isinstance(labels_declared, (str, bytes, set, frozenset)):
-        labels_declared = list(labels_declared) if isinstance(labels_declared, Iterable) else labels_declared
-        # Declared labels are classes as they are written.
-        several = "keep" if _all_declared(columns[2].names, labels_declared) else several
+    labels_declared, several = _stated_classes(declared[2], columns[2].names, several)
     written = columns[2].names
     columns, source_rows = one_each(columns, several, where, notes)
     of_categories = (
@@ -111,42 +107,28 @@ def encode_columns(
         known, sentences = known_without_codes(known, classes)
         for sentence in sentences:
             _note(notes, sentence)
-    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
+    columns, rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
     if source_rows is not None:
-        labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
+        rows = source_rows if rows is None else source_rows[rows]
+    item, items = encode(columns[0], declared[0], "task", where[0], rows=rows, ordered=False)
+    worker, workers = encode(columns[1], declared[1], "worker", where[1], rows=rows, ordered=False)
     explicit = labels_declared is not None
-    labels_declared = naming.declared(labels_declared)
-    items_declared, workers_declared, _ = declared
-    item, items = encode(columns[0], items_declared, "task", where[0], rows=labelled_rows, ordered=False)
-    worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=labelled_rows, ordered=False)
-    if labels_declared is None and len(known.item.names):
-        # A class may occur in known truths only: declare the sorted union.
-        labels_declared = _all_classes(columns[2].names, known, where[2])
-    if not explicit and naming.order is not None:
-        occurring = columns[2].names.tolist() if labels_declared is None else list(labels_declared)
-        labels_declared = [name for name in naming.order if name in occurring]
-    label, labels = encode(columns[2], labels_declared, "label", where[2], rows=labelled_rows, ordered=True)
+    all_labels = _classes_in_order(naming, labels_declared, columns[2].names, known, where[2])
+    label, labels = encode(columns[2], all_labels, "label", where[2], rows=rows, ordered=True)
     del columns
-    if len(labels) < 2:
-        if explicit:
-            raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
-        _note(
-            notes,
-            f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
-            f"With one class every label is correct by construction, and accuracy cannot be estimated",
-        )
+    _check_classes(labels, source, notes, explicit=explicit)
     # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart, or they are categories of a
     # column: programs make these of whatever a column holds.
     compared = [(labels, "label")] if of_categories or not choices.fold else []
     for identifiers, role in ((items, "task"), (workers, "worker"), *compared):
         check_names(identifiers, role, source, notes)
     _check_padding(labels, source, notes)
+    doubts, misspelt = list(naming.doubts), []
     if not explicit:
         _check_numeric_labels(labels, source, notes, graded=choices.graded)
         notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
-        notes += notes_on_rows((item, worker, label), (items, workers, labels), labelled_rows, source)
-    misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
-    doubts = list(naming.doubts)
+        notes += notes_on_rows((item, worker, label), (items, workers, labels), rows, source)
+        misspelt = label_names.typing_errors(item, label, labels)
     if misspelt:
         sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where[2])
         _note(notes, sentence)
@@ -155,10 +137,10 @@ def encode_columns(
     # A rater who grades an item by another criterion does not repeat an annotation.
     graded_by = worker
     if criteria is not None:
-        criterion, criteria_names = of_criteria.encoded(criteria, labelled_rows, source)
+        criterion, criteria_names = of_criteria.encoded(criteria, rows, source)
         graded_by = worker * len(criteria_names) + criterion
-    timed, timed_notes = _timed(timings or {}, labelled_rows, dates, source)
-    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes, timed.get("timestamp"))
+    timed, timed_notes = _timed(timings or {}, rows, dates, source)
+    kept = repeated(item, graded_by, label, repeats, rows, source, notes, timed.get("timestamp"))
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known_codes, truth_notes = truth_codes(known, items, labels, source)
@@ -170,20 +152,66 @@ def encode_columns(
         "items": items,
         "workers": workers,
         "labels": labels,
-        "notes": (*notes, *truth_notes),
+        "notes": (*notes, *truth_notes, *timed_notes),
         "doubts": tuple(doubts),
         "misspelt": tuple((one.label, one.meant) for one in misspelt),
     }
     if criteria is not None:
         result |= {"criterion": torch.from_numpy(criterion[order]), "criteria": criteria_names}
-    result["notes"] = (*result["notes"], *timed_notes)
     result |= {field: torch.from_numpy(values[order]) for field, values in timed.items()}
     if covariates is not None:
-        own = covariates.table.iloc[order if labelled_rows is None else labelled_rows[order]].reset_index(drop=True)
+        own = covariates.table.iloc[order if rows is None else rows[order]].reset_index(drop=True)
         time = result["timestamp"].numpy() if "timestamp" in result else None
         table = with_experience(own, result["worker"].numpy(), time, workers, covariates.earlier, covariates.time)
         result["covariates"] = design(covariates.formula, table, source, covariates.earlier)
     return result
+
+
+def _stated_classes(labels: Iterable[Any] | None, names: Array, several: Several) -> tuple[Any, Several]:
+    """Return the classes that the caller declares, as a list, and how cells are read: declared ones are as they are written."""
+    if labels is None or isinstance(labels, (str, bytes, set, frozenset)):
+        return labels, several  # what is no list is refused later
+    stated = list(labels) if isinstance(labels, Iterable) else labels
+    return stated, "keep" if _all_declared(names, stated) else several
+
+
+def _classes_in_order(
+    naming: label_names.Named, labels: Any, occurring: Array, known: KnownTruths, where: str
+) -> Iterable[Any] | None:
+    """Return all classes in order; ``None`` for those that occur, as they are sorted.
+
+    Args:
+        naming: what was decided on names of labels.
+        labels: classes that are declared, if any.
+        occurring: those of the annotations.
+        known: known true labels.
+        where: location of the column of labels, for messages.
+    """
+    declared = naming.declared(labels)
+    if declared is None and len(known.item.names):
+        # A class may occur in known truths only: declare the sorted union.
+        declared = _all_classes(occurring, known, where)
+    if labels is None and naming.order is not None:
+        there = occurring.tolist() if declared is None else list(declared)
+        declared = [name for name in naming.order if name in there]
+    return declared
+
+
+def _check_classes(labels: Array, source: str, notes: list[str], *, explicit: bool) -> None:
+    """Warn of a single class.
+
+    Raises:
+        DataError: if it is the only one that the caller declares.
+    """
+    if len(labels) >= 2:
+        return
+    if explicit:
+        raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
+    _note(
+        notes,
+        f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
+        f"With one class every label is correct by construction, and accuracy cannot be estimated",
+    )
 
 
 def _require_names(columns: Sequence[Coded], label: Coded, where: Sequence[str], source_rows: Array | None) -> None:
