@@ -19,10 +19,9 @@ from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
-from crowdppl.report.effects import effects
+from crowdppl.report.further import effects, sets
 from crowdppl.report.grades import grades
 from crowdppl.report.rendering import sentence
-from crowdppl.report.sets import sets
 from crowdppl.report.still import VERDICTS
 from crowdppl.report.texts import texts
 
