@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from crowdppl import arguments
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.table.encoding import check_names
 from crowdppl.data.table.identifiers import Coded, rows_text
+from crowdppl.data.table.names_in_doubt import check_names
 from crowdppl.errors import DataError
 from crowdppl.judges import criteria, doubts, pairwise, values
 from crowdppl.judges.families import families_of

@@ -14,20 +14,9 @@ import torch
 from crowdppl.data.covariate_design import design
 from crowdppl.data.covariates import Covariates, with_experience
 from crowdppl.data.table import criteria as of_criteria
-from crowdppl.data.table import label_forms, label_names
+from crowdppl.data.table import label_forms, label_names, names_in_doubt
 from crowdppl.data.table.columns import ROLES
 from crowdppl.data.table.durations import durations
-from crowdppl.data.table.identifier_checks import (
-    equal_numbers,
-    fractions,
-    lookalikes,
-    padded_numbers,
-    same_numbers,
-    scientific,
-    spaced,
-    variants,
-)
-from crowdppl.data.table.identifier_forms import notes_on
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.table.rows_in_doubt import notes_on_rows
 from crowdppl.data.table.several import as_text, one_each
@@ -35,7 +24,7 @@ from crowdppl.data.table.spellings import folded
 from crowdppl.data.table.structured import Several
 from crowdppl.data.table.timestamps import Dates, times
 from crowdppl.data.table.truths import KnownTruths, TruthColumn, known_truths, known_without_codes, truth_codes
-from crowdppl.errors import DataError, listed, warn
+from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]
 Repeats = Literal["keep", "last", "refuse"]
@@ -99,14 +88,14 @@ def encode_columns(
     _require_names(columns[:2], labelled, where, source_rows)
     notes += naming.unclear
     for sentence in naming.notes:
-        _note(notes, sentence)
+        names_in_doubt.add(notes, sentence)
     columns[2], known = labelled, known._replace(label=naming.apply(known.label)).without_blanks()
     if labels_declared is None or of_categories:
         # Categories come with a file or a program; those that do not occur are classes as well.
         classes = [*columns[2].names.tolist(), *(label_column.cat.categories if of_categories else ())]
         known, sentences = known_without_codes(known, classes)
         for sentence in sentences:
-            _note(notes, sentence)
+            names_in_doubt.add(notes, sentence)
     columns, rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
     if source_rows is not None:
         rows = source_rows if rows is None else source_rows[rows]
@@ -121,17 +110,17 @@ def encode_columns(
     # column: programs make these of whatever a column holds.
     compared = [(labels, "label")] if of_categories or not choices.fold else []
     for identifiers, role in ((items, "task"), (workers, "worker"), *compared):
-        check_names(identifiers, role, source, notes)
-    _check_padding(labels, source, notes)
+        names_in_doubt.check_names(identifiers, role, source, notes)
+    names_in_doubt.check_padding(labels, source, notes)
     doubts, misspelt = list(naming.doubts), []
     if not explicit:
-        _check_numeric_labels(labels, source, notes, graded=choices.graded)
+        names_in_doubt.check_numeric_labels(labels, source, notes, graded=choices.graded)
         notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
         notes += notes_on_rows((item, worker, label), (items, workers, labels), rows, source)
         misspelt = label_names.typing_errors(item, label, labels)
     if misspelt:
         sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where[2])
-        _note(notes, sentence)
+        names_in_doubt.add(notes, sentence)
         doubts += [sentence] * doubtful
     order = sort_by_item(item, len(items))
     # A rater who grades an item by another criterion does not repeat an annotation.
@@ -207,7 +196,7 @@ def _check_classes(labels: Array, source: str, notes: list[str], *, explicit: bo
         return
     if explicit:
         raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
-    _note(
+    names_in_doubt.add(
         notes,
         f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
         f"With one class every label is correct by construction, and accuracy cannot be estimated",
@@ -273,90 +262,10 @@ def _drop_unlabelled(
     advice = f"; among them {words}" if words else ""
     if not {folded(word) for word in nothing} <= {folded(word) for word in named}:
         advice += "; keep_missing=True takes such words for classes"
-    _note(notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)}){advice}")
+    names_in_doubt.add(
+        notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)}){advice}"
+    )
     return [column.take(rows) for column in columns], rows
-
-
-def check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
-    """Warn of names that differ in capitals, white space or Unicode form only, and of white space around names."""
-    same_form = lookalikes(identifiers)
-    case_pairs = [(name, other) for name, other in variants(identifiers) if name not in same_form]
-    in_pairs = {name for pair in case_pairs for name in pair}
-    padded = [name for name in spaced(identifiers) if name not in in_pairs]
-    if case_pairs:
-        _note(
-            notes,
-            f"{source}: {_differ(role, len(case_pairs))} in capitals or white space only: {paired_names(case_pairs, 2)}. "
-            f"Each is treated as a different {role}; write them alike if they are the same",
-        )
-    if padded:
-        _note(notes, f"{source}: white space around {role} names is kept as it is: {listed(padded, 2)}")
-    if same_form:
-        _note(
-            notes,
-            f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
-            f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
-        )
-    numbers = same_numbers(identifiers) if role != "label" else []
-    if numbers:
-        _note(
-            notes,
-            f"{source}: {_differ(role, len(numbers))} in leading zeros or decimals only: {paired_names(numbers, 2)}. Each is "
-            f"treated as a different {role}; write them alike if they are the same",
-        )
-    shortened = scientific(identifiers) if role != "label" else []
-    if shortened:
-        _note(
-            notes,
-            f"{source}: {role} names such as {listed(shortened, 2)} were probably shortened by a spreadsheet: different ones "
-            f"may have become one; export them again as text",
-        )
-    if role != "label":
-        again = {name for pair in (*case_pairs, *numbers) for name in pair}
-        notes += notes_on(identifiers, role, source, again | set(same_form))
-
-
-def _check_padding(labels: Array, source: str, notes: list[str]) -> None:
-    """Warn of labels that differ in leading zeros only."""
-    zeros = padded_numbers(labels)
-    if zeros:
-        _note(
-            notes,
-            f"{source}: {_differ('label', len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, "
-            f"merge them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}",
-        )
-
-
-def paired_names(pairs: Sequence[tuple[str, str]], most: int = 5) -> str:
-    """Return pairs of names as readable text, with the number of pairs that are left out."""
-    text = ", ".join(f"{name!r} and {other!r}" for name, other in pairs[:most])
-    return text if len(pairs) <= most else f"{text}, and {len(pairs) - most:,} more"
-
-
-def _differ(role: str, count: int) -> str:
-    return f"1 {role} name differs from another" if count == 1 else f"{count:,} {role} names differ from others"
-
-
-def _check_numeric_labels(labels: Array, source: str, notes: list[str], *, graded: bool) -> None:
-    """Warn of labels that look like scores, and of numbers written in two ways."""
-    scores, duplicates = fractions(labels), equal_numbers(labels)
-    if scores and not graded:
-        _note(
-            notes,
-            f"{source}: labels are numbers, some of them not whole ({listed(scores)}), and are treated as {len(labels):,} "
-            f"unordered classes; if they are grades, say so with kind='ordinal' (--kind ordinal); if scores, round or bin them",
-        )
-    if duplicates:
-        _note(
-            notes,
-            f"{source}: {len(duplicates):,} labels are the same number as others but are treated as different classes: "
-            f"{paired_names(duplicates)}; write them alike if they are the same",
-        )
-
-
-def _note(notes: list[str], sentence: str) -> None:
-    notes.append(sentence)
-    warn(sentence)
 
 
 def _all_classes(labels: Array, known: KnownTruths, where: str) -> Array:
