@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
+from scipy.stats import rankdata
 
 from crowdppl import Annotations, CrowdpplWarning
 from crowdppl.data import datasets
@@ -54,3 +55,9 @@ def with_features(name: str) -> tuple[Annotations, pd.Series, Any]:
     assert folder is not None
     z = np.load(folder / name / "features.npz", allow_pickle=False)
     return votes.with_features(pd.DataFrame(z["x"], index=z["items"])).to(dtype=torch.float32), truth, z
+
+
+def auc(score: np.ndarray, truth: np.ndarray) -> float:
+    """Return the area under the ROC curve."""
+    ones = truth == 1
+    return float((rankdata(score)[ones].sum() - ones.sum() * (ones.sum() + 1) / 2) / (ones.sum() * (~ones).sum()))
