@@ -12,7 +12,17 @@ from rich.markup import escape
 
 from crowdppl.cli.again import as_fit
 from crowdppl.cli.application import command, console, err, in_command, use_threads
-from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed, Threads
+from crowdppl.cli.options import (
+    AnnotationsFile,
+    Columns,
+    KnownTruth,
+    Level,
+    ModelChoice,
+    Reading,
+    Results,
+    Seed,
+    Threads,
+)
 from crowdppl.errors import OptionError, silent
 from crowdppl.inference.catalogue import GRADES, MODELS
 
@@ -23,7 +33,7 @@ if TYPE_CHECKING:
 @command
 def calibrate(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    file: AnnotationsFile,
     known: KnownTruth,
     how_read: Reading,
     choice: ModelChoice,
