@@ -1,16 +1,22 @@
-"""Shared by the experiments of the papers: the common network, hard labels, and figures."""
+"""Shared by the experiments of the papers: sets with features, the common network, hard labels, and figures."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib.figure import Figure
+from scipy.stats import rankdata
 
+from crowdppl import Annotations, CrowdpplWarning
+from crowdppl.data import datasets
 from crowdppl.learning.targets import hardened
 from crowdppl.model.networks import perceptron
 from crowdppl.models import LIA
@@ -38,3 +44,20 @@ def plain(inputs: int, outputs: int) -> torch.nn.Module:
 def hard(shares: np.ndarray, seed: int) -> np.ndarray:
     """Return one-hot majority labels from vote shares ``(N, K)``; ties are broken at random."""
     return hardened(torch.as_tensor(shares), seed).numpy()
+
+
+def with_features(name: str) -> tuple[Annotations, pd.Series, Any]:
+    """Return a public set with its features, its true classes by item, and the file of the features, which has others, too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        votes, truth = datasets.public(name)
+    folder = datasets.folder()
+    assert folder is not None
+    z = np.load(folder / name / "features.npz", allow_pickle=False)
+    return votes.with_features(pd.DataFrame(z["x"], index=z["items"])).to(dtype=torch.float32), truth, z
+
+
+def auc(score: np.ndarray, truth: np.ndarray) -> float:
+    """Return the area under the ROC curve."""
+    ones = truth == 1
+    return float((rankdata(score)[ones].sum() - ones.sum() * (ones.sum() + 1) / 2) / (ones.sum() * (~ones).sum()))

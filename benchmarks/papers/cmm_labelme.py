@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
-from baselines import plain
+from baselines import plain, with_features
 from cmm_program import first_class
 from cmm_shared import Results, at_point, record, stored
 from common import fit, spread, table
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning
-from crowdppl.data import datasets
+from crowdppl import Annotations
 from crowdppl.learning import two_stage
 from crowdppl.metrics import global_divergence, individual_divergence
 from crowdppl.models import CrowdMixture, DawidSkene, Raykar
@@ -36,13 +33,7 @@ def matrices(data: Annotations, truth: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def sets() -> tuple[dict[str, Annotations], np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Return the annotations of both settings, the true classes, and features and classes of the test items."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
-        votes, truth = datasets.public("labelme")
-    folder = datasets.folder()
-    assert folder is not None
-    z = np.load(folder / "labelme" / "features.npz", allow_pickle=False)
-    known = votes.with_features(pd.DataFrame(z["x"], index=z["items"])).to(dtype=torch.float32)
+    known, truth, z = with_features("labelme")
     y, test = np.searchsorted(known.labels, truth.loc[known.items]), (z["x_test"], z["y_test"])
     own = Annotations.from_arrays(
         known.item,

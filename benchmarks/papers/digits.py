@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from baselines import hard
+from baselines import auc, hard
 from common import arguments, fit, spread, table, write
 from scipy.special import expit, logit
-from scipy.stats import rankdata
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
@@ -42,12 +41,6 @@ MODELS = {
     "adaptive": TwoCoinDifficulty(network=convolutional),
     "fixed, prior of the program": TwoCoinDifficulty("fixed", network=convolutional),
 }
-
-
-def auc(score: np.ndarray, truth: np.ndarray) -> float:
-    """Return the area under the ROC curve."""
-    ones = truth == 1
-    return float((rankdata(score)[ones].sum() - ones.sum() * (ones.sum() + 1) / 2) / (ones.sum() * (~ones).sum()))
 
 
 def labelled(labels: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray, np.ndarray]:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
-import torch
-from baselines import plain, save
+from baselines import plain, save, with_features
 from common import arguments, fit, spread, table, write
 from crowd_methods import TABLE1, learners
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning, Posterior
-from crowdppl.data import datasets
+from crowdppl import Annotations, Posterior
 from crowdppl.models import LIA, CoNAL, CrowdMixture, Raykar
 
 PAPER = {name: f"{figures[0]:.2f}" for name, figures in TABLE1.items()} | {
@@ -83,13 +78,7 @@ def main() -> None:
     """Fit all models with several seeds."""
     options = arguments(__doc__ or "")
     seeds = range(2 if options.quick else 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
-        votes, truth = datasets.public("labelme")
-    folder = datasets.folder()
-    assert folder is not None
-    z = np.load(folder / "labelme" / "features.npz", allow_pickle=False)
-    data = votes.with_features(pd.DataFrame(z["x"], index=z["items"])).to(dtype=torch.float32)
+    data, truth, z = with_features("labelme")
     known = np.searchsorted(data.labels, truth.loc[data.items])
     valid, test = (z["x_valid"], z["y_valid"]), (z["x_test"], z["y_test"])
     accuracy: dict[str, list[float]] = {}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
 import pandas as pd
 import torch
+from baselines import with_features
 from common import arguments, fit, spread, table, write
 from crowd_methods import TABLE1, learners
 from sklearn.linear_model import LogisticRegression
@@ -18,8 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning
-from crowdppl.data import datasets
+from crowdppl import Annotations
 from crowdppl.model.base import AnnotationModel
 from crowdppl.models import CoNAL, CrowdMixture, Raykar
 
@@ -55,13 +53,7 @@ def main() -> None:
     """Fit all models with several seeds."""
     options = arguments(__doc__ or "")
     seeds = range(1 if options.quick else 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
-        votes, truth = datasets.public("music-genre")
-    folder = datasets.folder()
-    assert folder is not None
-    z = np.load(folder / "music-genre" / "features.npz", allow_pickle=False)
-    every = votes.with_features(pd.DataFrame(z["x"], index=z["items"])).to(dtype=torch.float32)
+    every, truth, z = with_features("music-genre")
     test = (z["x_test"].astype(np.float32), z["y_test"])
     accuracy: dict[str, list[float]] = {}
     best: dict[str, list[float]] = {}

@@ -6,9 +6,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from baselines import hard, save
+from baselines import auc, hard, save
 from common import arguments, fit, spread, table, write
-from scipy.stats import rankdata
 
 import crowdppl
 from crowdppl import Annotations, learning
@@ -39,12 +38,6 @@ MODELS = {
 LABELS = ("structural", "non-structural", "constant")
 BEST = 0.9214  # accuracy of the best possible classifier
 FIGURES = ("truth", "auc", "experts", "test", "gap")
-
-
-def auc(score: np.ndarray, truth: np.ndarray) -> float:
-    """Return the area under the ROC curve."""
-    ones = truth == 1
-    return float((rankdata(score)[ones].sum() - ones.sum() * (ones.sum() + 1) / 2) / (ones.sum() * (~ones).sum()))
 
 
 def rates(point: Any) -> np.ndarray:

@@ -120,29 +120,41 @@ def curve(
         state = _State(truths[s].astype(int), counts.copy(), tempered, rho)
         accuracies[r, 0] = state.accuracy()
         for step, size in enumerate(sizes, 1):
-            if by == "random":
-                chosen = rng.choice(open_items, size, replace=size > len(open_items))
-            else:
-                gain = expected(state.belief(), worth(state.counts, rho), crowd, by)[open_items]
-                best = np.argsort(-(gain + 1e-12 * rng.random(len(gain))), kind="stable")[:size]
-                chosen = np.resize(open_items[best], size)
+            chosen = _next_items(state, open_items, size, crowd, by, rng)
             # Items chosen several times within a step are annotated in turn.
             for part in _rounds(chosen):
                 who = rng.choice(len(weights), len(part), p=weights)
                 state.annotate(part, theta[who, state.truth[part]], mean[who], rng)
             accuracies[r, step] = state.accuracy()
     if truth is not None:
-        known = truth_indices(posterior, truth)
-        correct = (posterior.probability().argmax(1) == known)[known >= 0]
-        start = rng.beta(0.5 + correct.sum(), 0.5 + len(correct) - correct.sum(), replicates)
-        logit = np.log((accuracies + 0.5 / N) / (1 - accuracies + 0.5 / N))
-        accuracies = 1 / (1 + np.exp(logit[:, :1] - logit - np.log(start / (1 - start))[:, None]))
+        accuracies = _from_known(accuracies, posterior, truth, rng)
     accuracy, low, high = interval(accuracies, level)
     annotations = np.concatenate([[0], np.cumsum(sizes)])
     table = pd.DataFrame(
         {"annotations": annotations, "cost": price * annotations, "accuracy": accuracy, "low": low, "high": high}
     )
     return Curve(table, level)
+
+
+def _next_items(
+    state: _State, open_items: Array, size: int, crowd: Array, by: By | Literal["random"], rng: np.random.Generator
+) -> Array:
+    """Choose the items of a step: at random, or those of which another annotation says most, ties broken at random."""
+    if by == "random":
+        return rng.choice(open_items, size, replace=size > len(open_items))
+    gain = expected(state.belief(), worth(state.counts, state.rho), crowd, by)[open_items]
+    best = np.argsort(-(gain + 1e-12 * rng.random(len(gain))), kind="stable")[:size]
+    return np.resize(open_items[best], size)
+
+
+def _from_known(accuracies: Array, posterior: Posterior, truth: Any, rng: np.random.Generator) -> Array:
+    """Return accuracies ``(R, steps + 1)`` that start from that on items of known truth and rise as much on the logit scale."""
+    N = len(posterior.items())
+    known = truth_indices(posterior, truth)
+    correct = (posterior.probability().argmax(1) == known)[known >= 0]
+    start = rng.beta(0.5 + correct.sum(), 0.5 + len(correct) - correct.sum(), len(accuracies))
+    logit = np.log((accuracies + 0.5 / N) / (1 - accuracies + 0.5 / N))
+    return np.asarray(1 / (1 + np.exp(logit[:, :1] - logit - np.log(start / (1 - start))[:, None])))
 
 
 @dataclass

@@ -12,9 +12,8 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli import wording
-from crowdppl.cli.ending import exit_status
 from crowdppl.cli.options import with_option_groups
-from crowdppl.cli.statuses import LOST, NOT_CONVERGED, REFUSED
+from crowdppl.cli.statuses import LOST, NOT_CONVERGED, REFUSED, exit_status
 from crowdppl.cli.terminal import OutputError, Terminal
 from crowdppl.errors import CrowdpplError
 from crowdppl.files import overwriting

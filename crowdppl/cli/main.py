@@ -24,10 +24,8 @@ from crowdppl.cli.commands import (
     planning,
     streaming,
 )
-from crowdppl.cli.encoding import NAME
-from crowdppl.cli.ending import stopped_by_signals
-from crowdppl.cli.statuses import LOST, REFUSED, left
-from crowdppl.cli.terminal import OutputError, close_errors, close_output, drop_output, prepare_streams
+from crowdppl.cli.statuses import LOST, REFUSED, left, stopped_by_signals
+from crowdppl.cli.terminal import ENCODING_ERRORS, OutputError, close_errors, close_output, drop_output, prepare_streams
 from crowdppl.errors import CrowdpplError, require_docstrings
 
 # In the order of the help.
@@ -77,7 +75,7 @@ def _launched() -> bool:
 
 def main() -> None:
     """Run the command. Of several processes rank 0 runs it, and the other ranks take part in its computations."""
-    prepare_streams(NAME)
+    prepare_streams(ENCODING_ERRORS)
     # The command opens no window, and a name that matplotlib does not know would end it.
     os.environ["MPLBACKEND"] = "agg"
     try:

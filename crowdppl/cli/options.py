@@ -31,6 +31,10 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results al
 OverwriteFile = Annotated[
     bool, typer.Option("--overwrite", help="Replace the file, if there is one. (default: only one that crowdppl wrote)")
 ]
+TableFile = Annotated[
+    Path | None, typer.Option(help="File for the table, ending in .csv, .parquet or .jsonl. (default: none)")
+]
+AnnotationsFile = Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")]
 Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers: same seed, same result.")]
 Raw = Annotated[

@@ -1,14 +1,17 @@
-"""The statuses with which commands end, the file of ``--status``, and what ``torchrun`` is given."""
+"""How commands end: their statuses, the file of ``--status``, what ``torchrun`` is given, and signals."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from crowdppl.cli.terminal import Terminal
+from crowdppl.isolation import on_signal
 
 # Of a command that has reported an error.
 REFUSED = 2
@@ -16,6 +19,10 @@ REFUSED = 2
 LOST = 1
 # Of a fit whose chains have not converged: its results are written.
 NOT_CONVERGED = 3
+# Signals that stop the command as Ctrl-C does: its cleaning up, its checkpoint and its line.
+_STOPPING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+# The signal that stops the command.
+_RECEIVED = [signal.SIGINT]
 
 
 def left(status: int, words: Sequence[str], *, launched: bool) -> int:
@@ -72,3 +79,27 @@ def _file(words: Sequence[str]) -> Path | None:
         if word.startswith("--status="):
             return Path(word.partition("=")[2])
     return None
+
+
+def exit_status() -> int:
+    """Return the exit status of a command that a signal has stopped."""
+    return 128 + int(_RECEIVED[0])
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP stop a block as Ctrl-C does; a signal that is ignored, as by ``nohup``, stays ignored."""
+    _RECEIVED[0] = signal.SIGINT
+    with ExitStack() as stack:
+        for number in _STOPPING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                stack.enter_context(on_signal(number, _interrupt))
+        yield
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    _RECEIVED[0] = signal.Signals(number)
+    if callable(signal.getsignal(signal.SIGINT)):
+        signal.raise_signal(signal.SIGINT)  # whoever delays Ctrl-C delays this, too
+    else:  # the shell has started the process with SIGINT ignored
+        raise KeyboardInterrupt

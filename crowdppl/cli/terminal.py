@@ -1,7 +1,8 @@
-"""Standard streams of the command: closed ones, full devices, and names that would control the terminal."""
+"""Standard streams of the command: closed ones, full devices, encodings, and names that would control the terminal."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import re
@@ -15,6 +16,29 @@ from rich.text import Text
 
 # Characters that control a terminal, change the direction of the text or begin a line, except tabulators and line feeds.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+# What stands for characters that the encoding of a stream lacks; others are written as escapes.
+REPLACEMENTS = {
+    **dict.fromkeys("–—−‐‑─━═╌╍╴╶╸╺", "-"),
+    **dict.fromkeys("│┃║╎╏╵╷", "|"),
+    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┣┫┳┻╋╇╈╔╗╚╝╡╞╪", "+"),
+    **dict.fromkeys("‘’", "'"),
+    **dict.fromkeys("“”„", '"'),
+    "…": "...",
+    "·": ".",
+    "•": "*",
+    "●": "o",
+    "█": "#",
+    "×": "x",
+    "±": "+/-",
+    "→": "->",
+    "≤": "<=",
+    "≥": ">=",
+    "≈": "~",
+    "\N{NO-BREAK SPACE}": " ",
+}
+# The name under which this is known to Python's codecs.
+ENCODING_ERRORS = "crowdppl.replace"
 
 
 class OutputError(OSError):
@@ -136,3 +160,14 @@ def _discard(number: int) -> None:
     if nothing != number:
         os.dup2(nothing, number)
         os.close(nothing)
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Replace characters that cannot be encoded: by similar ASCII characters where there are some, else by an escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    return "".join(REPLACEMENTS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in missing), error.end
+
+
+codecs.register_error(ENCODING_ERRORS, _replaced)

@@ -221,8 +221,6 @@ def _item_folds(data: Annotations, chosen: Array, folds: int, seed: int) -> Arra
 
 def _folds(size: int, folds: int, seed: int) -> Array:
     """Return a random fold for each of ``size`` elements, ``(size,)``, of equal sizes."""
-    if isinstance(folds, bool) or folds < 2:
-        raise OptionError(f"folds={folds!r}; at least 2 are needed")
     return np.random.default_rng(seed).permutation(size) % min(folds, size)
 
 

@@ -295,6 +295,7 @@ def plan(
         )
     numbers = [n for n in PER_ITEM if n <= source.workers] or [1] if per_item is None else per_item
     designs = [(n, each) for n in items for each in numbers]
+    independent = source.independent if independent is None else independent
     rows = []
     with progress_bar(progress, "plan") as report:
         for at, (n, each) in enumerate(designs):
@@ -303,20 +304,22 @@ def plan(
                 report(at * replicates + replicate, len(designs) * replicates, f"{n} items, {each} workers each")
                 # The same workers in the same replicate of all designs, so that these differ by their sizes only.
                 rng = np.random.default_rng([seed, replicate])
-                studies.append(
-                    _study(source, n, each, source.independent if independent is None else independent, rng, level)
-                )
-            draws = pd.DataFrame(studies)
-            mean = draws.mean()
-            if n * each < source.workers:  # of a worker without annotations nothing is known
-                mean["width"] = mean["widest"] = math.inf
-            rows.append(
-                {"items": n, "per_item": each, "annotations": n * each, "per_worker": n * each / source.workers}
-                | {"width": mean["width"], "error": _error(draws["width"], mean["width"])}
-                | {name: mean[name] for name in draws.columns if name != "width"}
-            )
+                studies.append(_study(source, n, each, independent, rng, level))
+            rows.append(_row(n, each, source.workers, pd.DataFrame(studies)))
     measure = "severity" if source.graded else "accuracy"
     return Plan(pd.DataFrame(rows), measure, source.workers, width, level, replicates, source.name)
+
+
+def _row(items: int, per_item: int, workers: int, studies: pd.DataFrame) -> dict[str, Any]:
+    """Return the row of a design: its sizes, and the mean of its simulated studies."""
+    mean, annotations = studies.mean(), items * per_item
+    if annotations < workers:  # of a worker without annotations nothing is known
+        mean["width"] = mean["widest"] = math.inf
+    return (
+        {"items": items, "per_item": per_item, "annotations": annotations, "per_worker": annotations / workers}
+        | {"width": mean["width"], "error": _error(studies["width"], mean["width"])}
+        | {name: mean[name] for name in studies.columns if name != "width"}
+    )
 
 
 def _error(widths: pd.Series, mean: float) -> float:

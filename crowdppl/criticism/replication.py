@@ -15,7 +15,7 @@ from torch import Tensor
 
 from crowdppl.arguments import NonNegativeInt, PositiveInt, Seed, checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.errors import DataError, ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.predict import parameter_draws
 from crowdppl.inference.sampling import sample_truth, sample_truth_from_probabilities
@@ -57,8 +57,6 @@ def replicates(
     Raises:
         OptionError: for fewer than one draw.
     """
-    if isinstance(draws, bool) or draws < 1:
-        raise OptionError(f"draws={draws!r}; it must be at least 1")
     labels, source = _replicated(posterior, draws, seed, data, model)
     return list(labels), source
 

@@ -126,7 +126,8 @@ class Look:
         if isinstance(self.annotations, NumericAnnotations):
             return list(self.annotations.notes)
         doubts = list(self.annotations.doubts)
-        asked = question(self.annotations)
+        data = self.annotations
+        asked = question(data.labels, data.kind, in_sequences=data.sequence is not None)
         return doubts + [note for note in self.annotations.notes if note not in doubts] + ([asked] if asked else [])
 
 

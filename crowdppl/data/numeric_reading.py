@@ -15,14 +15,15 @@ import torch
 from crowdppl import arguments
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.table import names_in_doubt
 from crowdppl.data.table.columns import item_column, reader_notes, three_columns
-from crowdppl.data.table.encoding import Repeats, check_names, repeated, sort_by_item
+from crowdppl.data.table.encoding import Repeats, repeated, sort_by_item
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.identifiers import Coded, as_objects, coded, encode, kind_of, positions, rows_text
 from crowdppl.data.table.missing_words import words_for_nothing
 from crowdppl.data.table.several import as_text
 from crowdppl.data.table.truths import Truth, truth_columns
-from crowdppl.errors import DataError, OptionError, listed, warn
+from crowdppl.errors import DataError, OptionError, listed
 
 Array = npt.NDArray[Any]
 
@@ -173,7 +174,9 @@ def numeric_annotations(
         raise DataError(f"{where[2]}: every label is missing; at least one annotation is needed")
     if len(rows) < len(value):
         empty = np.flatnonzero(np.isnan(value))
-        _note(notes, f"{where[2]}: dropped {len(empty):,} of {len(value):,} rows without a label ({rows_text(empty)})")
+        names_in_doubt.add(
+            notes, f"{where[2]}: dropped {len(empty):,} of {len(value):,} rows without a label ({rows_text(empty)})"
+        )
         columns, value = [column.take(rows) for column in columns], value[rows]
     if bounds is not None and (value.min() < bounds[0] or value.max() > bounds[1]):
         outside = rows[(value < bounds[0]) | (value > bounds[1])]
@@ -184,7 +187,7 @@ def numeric_annotations(
     item, item_names = encode(columns[0], items, "task", where[0], rows=rows, ordered=False)
     by, worker_names = encode(columns[1], workers, "worker", where[1], rows=rows, ordered=False)
     for identifiers, role in ((item_names, "task"), (worker_names, "worker")):
-        check_names(identifiers, role, source, notes)
+        names_in_doubt.check_names(identifiers, role, source, notes)
     order = sort_by_item(item, len(item_names))
     _, same = np.unique(value, return_inverse=True)
     kept = repeated(item, by, same, repeats, rows, source, notes)
@@ -301,7 +304,7 @@ def known_numbers(truth: Any, items: Array, source: str, notes: list[str]) -> Ar
     place = positions(names.names, items)[table["item"].to_numpy()]
     if (place < 0).any():
         lost = pd.Series(names.names[table["item"].to_numpy()[place < 0]]).tolist()
-        _note(
+        names_in_doubt.add(
             notes,
             f"{source}: {len(lost):,} of {len(table):,} known truths are of items not in the annotations ({listed(lost, 3)}); "
             f"they are left out",
@@ -324,8 +327,3 @@ def _bounds(scale: Sequence[float] | None) -> tuple[float, float] | None:
             f"scale={arguments.shown(list(scale))}; give the lowest and the highest number, such as (0, 100)"
         )
     return low, high
-
-
-def _note(notes: list[str], sentence: str) -> None:
-    notes.append(sentence)
-    warn(sentence)

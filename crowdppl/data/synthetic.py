@@ -297,13 +297,6 @@ def common_and_individual(
         OptionError: a probability lies outside 0 to 1, ``per_item`` exceeds ``workers``, or features and classes are not those of
             ``items + test`` items and ``classes`` classes.
     """
-    for name, value in (
-        ("common", common),
-        ("common_strength", common_strength),
-        ("individual_strength", individual_strength),
-    ):
-        if not 0 <= value <= 1:
-            raise OptionError(f"{name}={value} must lie between 0 and 1")
     if per_item > workers:
         raise OptionError(f"per_item={per_item} must be at most workers={workers}")
     rng = np.random.default_rng(seed)
@@ -517,8 +510,6 @@ def correlated_crowd(
     """
     if workers < per_item:
         raise OptionError(f"workers={workers} must be at least per_item={per_item}")
-    if not 0 <= copies <= 1:
-        raise OptionError(f"copies={copies} must lie between 0 and 1")
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, items)
     skill = rng.uniform(0.6, 0.95, workers)

@@ -8,17 +8,16 @@ worker is then free to explain all disagreement by some workers, and all items b
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.worker_information import names_score
+from crowdppl.data.worker_information import Codes, Sizes, names_score
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +34,6 @@ CHANCE = 0.01
 # abstain on the other classes. Where half of the annotations are by workers who give one class, that is the likelier reason, and
 # it is given up only if together they show nothing of it; of nearly all annotations, never: too little is left to learn from.
 CHOOSES, NEARLY_ALL = 3.0, 0.8
-_CODES = arguments.array("annotation", kind="whole")
 
 
 @checked
@@ -115,12 +113,7 @@ def only_class(worker: Tensor, label: Tensor, J: int) -> Tensor:
 
 
 @checked
-def abstaining(
-    item: Annotated[Array, _CODES],
-    worker: Annotated[Array, _CODES],
-    label: Annotated[Array, _CODES],
-    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
-) -> npt.NDArray[np.bool_]:
+def abstaining(item: Codes, worker: Codes, label: Codes, sizes: Sizes) -> npt.NDArray[np.bool_]:
     """Tell which workers give one class and abstain on others, ``(J,)``, as labelling functions do.
 
     These are the workers of :func:`one_sided` to whose items other workers give this class more often than to other items:

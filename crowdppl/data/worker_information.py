@@ -15,16 +15,13 @@ Floats = npt.NDArray[Any]
 
 # What the test needs: annotations, and workers with at least so many of them.
 MIN_ANNOTATIONS, MIN_WORKERS, MIN_PER_WORKER = 5_000, 20, 20
-_CODES = arguments.array("annotation", kind="whole")
+# Codes of items, workers or labels of annotations, and the numbers of items, workers and classes.
+Codes = Annotated[Array, arguments.array("annotation", kind="whole")]
+Sizes = Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)]
 
 
 @checked
-def worker_information(
-    item: Annotated[Array, _CODES],
-    worker: Annotated[Array, _CODES],
-    label: Annotated[Array, _CODES],
-    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
-) -> float | None:
+def worker_information(item: Codes, worker: Codes, label: Codes, sizes: Sizes) -> float | None:
     """Test whether worker names carry information on agreement with the crowd, by the exact moments of a permutation test.
 
     The statistic is ``sum_j (agreements of j)^2 / (annotations of j)``, where an annotation agrees if it is the most frequent
@@ -47,12 +44,7 @@ def worker_information(
 
 
 @checked
-def names_score(
-    item: Annotated[Array, _CODES],
-    worker: Annotated[Array, _CODES],
-    label: Annotated[Array, _CODES],
-    sizes: Annotated[tuple[int, int, int], arguments.several(arguments.whole(1), 3)],
-) -> float | None:
+def names_score(item: Codes, worker: Codes, label: Codes, sizes: Sizes) -> float | None:
     """Return the z score of :func:`worker_information` whatever the size of the data; ``None`` where nothing can vary."""
     N, J, K = sizes
     several = np.bincount(item, minlength=N)[item] > 1

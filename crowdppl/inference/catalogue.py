@@ -237,7 +237,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
         return choice_of(TOKENS if data.set_labels is None else SETS, data)
     if data.P:
         return Choice(named_model(COVARIATES))
-    note = question(data)
+    note = question(data.labels, data.kind, in_sequences=False)
     reason = why_not_apart(data)
     if reason is not None:
         return Choice(

@@ -30,8 +30,7 @@ from crowdppl.inference.evaluate import evaluate, evaluate_point
 from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.options import filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
-from crowdppl.inference.record import record
-from crowdppl.inference.remarks import coverage_of, notes_of, warnings_of
+from crowdppl.inference.record import coverage_of, notes_of, record, warnings_of
 from crowdppl.inference.result import Rest
 from crowdppl.inference.sets import set_probabilities
 from crowdppl.inference.spans import spans

@@ -24,12 +24,7 @@ def set_probabilities(
 ) -> dict[str, Array] | None:
     """Return the probability of each task's set of most probable labels; ``None`` where annotations are not sets.
 
-    Args:
-        model: the fitted model.
-        data: the annotations.
-        draws: of the engine.
-        effect: the design effect that the result allows for, if any.
-        probability: of the classes, ``(N, 2)``.
+    Arguments are those of :func:`crowdppl.inference.spans.spans`, of two classes.
 
     Returns:
         ``probability`` of each task, in the order of ``data.sequences``.

@@ -83,13 +83,7 @@ def update(
         raise DataError("data has labels that are numbers, and those of the result are classes; pass what was fitted")
     info = posterior.info
     before = data_of(posterior, aside=True) if data is None else data.to("cpu")
-    if not isinstance(more, Annotations):
-        read = before.P and (model is not None or reads_covariates(posterior))
-        frame = to_pandas(more, "more", ", or crowdppl.Annotations")
-        stated = {"labels": _all_labels(before), "covariates": before if read else None} | as_criteria(before)
-        more = Annotations.from_frame(frame, **stated)
-    if model is None and not reads_covariates(posterior):
-        before, more = (part.with_covariates(None) for part in (before, more))
+    before, more = _with_equal_covariates(before, more, read=model is not None or reads_covariates(posterior))
     together = joined(before, more, repeats)
     chosen = rebuilt(posterior) if model is None else model
     # What the earlier fit chose for its data is chosen anew for all of them: the model, where none was named, and rho below.
@@ -112,6 +106,15 @@ def update(
     # Models of places learn some of their numbers in the first M step, which is to be that of a fit to all annotations.
     begin = None if provides(chosen, "reading") else start
     return fit(dataclasses.replace(together, start=begin, doubts=doubts), fitted, **settings)
+
+
+def _with_equal_covariates(before: Annotations, more: Any, *, read: bool) -> tuple[Annotations, Annotations]:
+    """Return the earlier annotations and further ones of the same classes, with covariates if the model reads them."""
+    if not isinstance(more, Annotations):
+        frame = to_pandas(more, "more", ", or crowdppl.Annotations")
+        stated = {"labels": _all_labels(before), "covariates": before if before.P and read else None}
+        more = Annotations.from_frame(frame, **stated | as_criteria(before))
+    return (before, more) if read else (before.with_covariates(None), more.with_covariates(None))
 
 
 def _start(posterior: Posterior, model: AnnotationModel, together: Annotations, more: Annotations) -> Tensor:

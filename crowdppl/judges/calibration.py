@@ -184,32 +184,14 @@ def calibrate(
         log_scale=np.log([p.scale for p in used]),
         spread=np.array([p.spread for p in used]),
     )
-    mean = np.repeat(prior.mean, prior.size)
     points = scales(blocks, priors)
     pure_class, pure = _pure(of, items, log_human)
-
-    def fitted(used: Array | slice) -> list[Mode]:
-        """Return the mode at each point, given some of the labels."""
-        out: list[Mode] = []
-        for scale in points:
-            precision = np.repeat(scale**-2.0, prior.size)
-            start = out[-1].theta if out else mean
-            out.append(laplace(features[used], log_human[used], weight[used], mean, precision, start))
-        return out
-
-    # Chains start where no unit is pure, or one is.
-    modes = fitted(slice(None))
-    log_weight = [mode.log_marginal for mode in modes]
-    for u in range(min(pure.units, FIRST)):
-        alone = fitted(pure.unit != u)
-        modes += alone
-        log_weight += [mode.log_marginal + pure.log_odds for mode in alone]
-    of_point = np.exp(np.array(log_weight) - logsumexp(log_weight))
+    modes, of_point = _modes(features, log_human, weight, prior, points, pure)
     # Systematic resampling: each point has its share of the draws, up to one.
     likelihood = chains.Likelihood(features, log_human, weight)
     C = chains.number_of_chains(likelihood, draws)
     point = np.searchsorted(of_point.cumsum(), (np.arange(C) + rng.random()) / C).clip(max=len(modes) - 1)
-    theta = rng.standard_normal((C, len(mean)))
+    theta = rng.standard_normal((C, int(prior.size.sum())))
     for c in np.unique(point):
         own = point == c
         theta[own] = modes[c].theta + solve_triangular(modes[c].factor, theta[own].T, trans="T", lower=True).T
@@ -232,6 +214,33 @@ def calibrate(
     of_system = np.zeros((len(order), len(pure_class)), dtype=bool)
     of_system[:, pure_class >= 0] = is_pure[order]
     return Calibration(theta, scale, every, of_system, pure_class)
+
+
+def _modes(
+    features: Array, log_human: Array, weight: Array, prior: chains.Prior, points: Array, pure: chains.Pure
+) -> tuple[list[Mode], Array]:
+    """Return the mode of the posterior at each point of the scales, and the share of each in the posterior.
+
+    Chains start there: first where no unit is pure, then where one is.
+    """
+    mean = np.repeat(prior.mean, prior.size)
+
+    def fitted(used: Array | slice) -> list[Mode]:
+        """Return the mode at each point, given some of the labels."""
+        out: list[Mode] = []
+        for scale in points:
+            precision = np.repeat(scale**-2.0, prior.size)
+            start = out[-1].theta if out else mean
+            out.append(laplace(features[used], log_human[used], weight[used], mean, precision, start))
+        return out
+
+    modes = fitted(slice(None))
+    log_weight = [mode.log_marginal for mode in modes]
+    for u in range(min(pure.units, FIRST)):
+        alone = fitted(pure.unit != u)
+        modes += alone
+        log_weight += [mode.log_marginal + pure.log_odds for mode in alone]
+    return modes, np.exp(np.array(log_weight) - logsumexp(log_weight))
 
 
 def _pure(of: Features, items: Array, log_human: Array) -> tuple[Array, chains.Pure]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,18 +64,8 @@ def labelled(
     Raises:
         DataError: if there is neither a column of verdicts nor one of scores, or a verdict cannot be used.
     """
-    column, status = table.column("verdict"), table.column("status")
-    stated = words
-    if column is None:
-        if table.column("score") is None:
-            raise DataError(
-                f"{table.source}: no column 'verdict' and no column 'score'; columns are "
-                f"{listed(map(str, table.frame.columns), 12)}; name the column of verdicts with verdict=..., or that of scores "
-                f"with score=..."
-            )
-        column = pd.Series(np.full(len(table.frame), None), dtype=object)
-    elif not isinstance(column.dtype, pd.CategoricalDtype):
-        column, words = replies.verdicts_in(column, table.where("verdict"), notes, words, labels or ())
+    stated, status = words, table.column("status")
+    column, words = _verdicts(table, words, labels or (), notes)
     if isinstance(column.dtype, pd.CategoricalDtype):
         ordered = bool(column.cat.ordered) if ordered is None else ordered
         if labels is None:
@@ -104,6 +95,28 @@ def labelled(
         notes += _perhaps_nothing(names, table.source)
         notes += _sentences(names, table.source)
     return Labelled(label, names, verdict.state, ordered)
+
+
+def _verdicts(
+    table: Table, words: dict[str, State], labels: Sequence[Any], notes: list[str]
+) -> tuple[pd.Series[Any], dict[str, State]]:
+    """Return the column of verdicts, read out of replies, and the texts that stand for states; of scores alone, no verdicts.
+
+    Raises:
+        DataError: if there is neither a column of verdicts nor one of scores.
+    """
+    column = table.column("verdict")
+    if column is not None:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            return column, words
+        return replies.verdicts_in(column, table.where("verdict"), notes, words, labels)
+    if table.column("score") is None:
+        raise DataError(
+            f"{table.source}: no column 'verdict' and no column 'score'; columns are "
+            f"{listed(map(str, table.frame.columns), 12)}; name the column of verdicts with verdict=..., or that of scores "
+            f"with score=..."
+        )
+    return pd.Series(np.full(len(table.frame), None), dtype=object), words
 
 
 def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[str]) -> tuple[Codes, Array]:

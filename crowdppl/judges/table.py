@@ -16,6 +16,8 @@ from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 
 Array = npt.NDArray[Any]
+# What a row may state of a call of a judge besides its verdict, each in a column of the name of the role.
+OF_CALLS = ("swapped", "score", "family", "version", "cost", "seconds", "when", "status")
 
 
 @dataclass(frozen=True)

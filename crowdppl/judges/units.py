@@ -100,9 +100,7 @@ def units(table: Table) -> Units:
     asked_item, question = table.required("item"), table.names("question")
     item, of_item, answered = _answers(table, asked_item)
     judged = _judged(table)
-    one, plural = ("system", "systems") if (judged.opponent < 0).all() else ("two systems", "pairs of systems")
-    N, G = len(item.names), len(judged.names)
-    first, several = values.constant(judged.codes, item.codes, N)
+    first, several = values.constant(judged.codes, item.codes, len(item.names))
     if len(several) and table.columns["question"] is not None:
         at = item.codes[several[0]]
         here, before = judged.names[judged.codes[several[0]]], judged.names[first[at]]
@@ -120,6 +118,27 @@ def units(table: Table) -> Units:
         return Units(
             item.names, item.codes, judged.systems, system, opponent, questions, asked, False, judged.turned, answered
         )
+    return _of_questions(table, judged, item, asked_item.names, of_item, answered)
+
+
+def _of_questions(
+    table: Table, judged: _Judged, item: Coded, questions: Array, of_item: Codes, notes: tuple[str, ...]
+) -> Units:
+    """Return the units of a table whose identifiers are questions: each with a system, or with two.
+
+    Args:
+        table: the verdicts.
+        judged: the systems of each row.
+        item: identifiers of the rows, each of several answers of a system apart.
+        questions: as the table names them.
+        of_item: the question of each identifier.
+        notes: on several answers of a system.
+
+    Raises:
+        DataError: if a system is missing, or two units have one name.
+    """
+    one, plural = ("system", "systems") if (judged.opponent < 0).all() else ("two systems", "pairs of systems")
+    G = len(judged.names)
     if (judged.codes < 0).any():
         raise DataError(
             f"{table.where('system')}, {rows_text(np.flatnonzero(judged.codes < 0))}: system missing, where other rows have "
@@ -135,7 +154,7 @@ def units(table: Table) -> Units:
         )
     note = (
         f"{table.source}: items occur with several {plural}, so what is judged is a pair of item and {one}: {len(names):,} pairs "
-        f"of {N:,} items and {G:,} {plural}"
+        f"of {len(item.names):,} items and {G:,} {plural}"
     )
     return Units(
         np.array(names, dtype=object),
@@ -143,11 +162,11 @@ def units(table: Table) -> Units:
         judged.systems,
         judged.system[pairs % G],
         judged.opponent[pairs % G],
-        asked_item.names,
+        questions,
         of_item[pairs // G],
         True,
         judged.turned,
-        (*answered, note),
+        (*notes, note),
     )
 
 

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from crowdppl import arguments
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.table.encoding import check_names
 from crowdppl.data.table.identifiers import Coded, rows_text
+from crowdppl.data.table.names_in_doubt import check_names
 from crowdppl.errors import DataError
 from crowdppl.judges import criteria, doubts, pairwise, values
 from crowdppl.judges.families import families_of
 from crowdppl.judges.labelled import Labelled, labelled, with_scores
 from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS, lengths
 from crowdppl.judges.states import State, state_words
-from crowdppl.judges.table import Table
+from crowdppl.judges.table import OF_CALLS, Table
 from crowdppl.judges.units import ANSWERS, Units, units
 
 Array = npt.NDArray[Any]
@@ -26,25 +26,9 @@ Array = npt.NDArray[Any]
 
 # Arguments of Verdicts.from_frame that name a column, and the default names of these columns.
 ROLES = (
-    "item",
-    "judge",
-    "verdict",
-    "system",
-    "opponent",
-    "question",
-    "cluster",
-    "answer",
-    "run",
-    "swapped",
-    "score",
-    "family",
-    "version",
-    "cost",
-    "seconds",
-    "when",
-    "status",
-    "length",
-    "opponent_length",
+    *("item", "judge", "verdict", "system", "opponent", "question", "cluster", "answer", "run"),
+    *OF_CALLS,
+    *("length", "opponent_length"),
 )
 _USUAL = {role: (role,) for role in ROLES} | {
     "answer": ANSWERS,

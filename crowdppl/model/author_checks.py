@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -44,13 +45,7 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     data = bound.expand(data)
     sites = check(bound, data)
     N, J, A, K = data.N, data.J, data.A, data.K
-    S = bound.states
-
-    def require(what: str, shape: Any, *allowed: tuple[int, ...]) -> None:
-        if tuple(shape) not in allowed:
-            wanted = " or ".join(map(str, allowed))
-            raise ModelError(f"{bound.name}.{what} has shape {tuple(shape)}; it must be {wanted}")
-
+    S, require = bound.states, partial(_require_shape, bound)
     values = {name: node["value"] for name, node in sites.items()}
     parameters, _ = bound.conditioned(values, data)
     require("truth", bound.truth(parameters, data).logits.shape, (S,), (N, S))
@@ -85,17 +80,38 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     targets = bound.classifier_targets(r, data)
     if targets is not None and data.features is not None:
         require("classifier_targets", targets.targets.shape, (len(data.features), K))
-    lengths = {"worker": J, "item": given.N, "annotation": given.A, "true_label": K, "given_label": K}
-    derived = bound.derived(parameters, given)
+    _require_views(bound, parameters, given, sites)
+
+
+def _require_shape(bound: BoundModel, what: str, shape: Any, *allowed: tuple[int, ...]) -> None:
+    """Refuse a shape that is not one of those allowed.
+
+    Raises:
+        ModelError: with both.
+    """
+    if tuple(shape) not in allowed:
+        wanted = " or ".join(map(str, allowed))
+        raise ModelError(f"{bound.name}.{what} has shape {tuple(shape)}; it must be {wanted}")
+
+
+def _require_views(bound: BoundModel, parameters: Parameters, data: Annotations, sites: Mapping[str, Any]) -> None:
+    """Check names and axes of derived quantities, and of those that views show.
+
+    Raises:
+        ModelError: for the first that is wrong.
+    """
+    lengths = {"worker": data.J, "item": data.N, "annotation": data.A, "true_label": data.K, "given_label": data.K}
+    derived = bound.derived(parameters, data)
     # Some are there for other data only, such as effects of covariates: they have axes in `dims` all the same.
-    known = {*sites, *derived, *model.dims}
+    known = {*sites, *derived, *bound.model.dims}
     for name in bound.viewed:
         if name not in known:
             near = suggestion(name, sorted(known))
             raise ModelError(f"{bound.name}.viewed has {name!r}, which is neither a site nor a derived quantity{near}")
     for name, value in derived.items():
-        axes = model.dims.get(name, ())
-        require(
+        axes = bound.model.dims.get(name, ())
+        _require_shape(
+            bound,
             f"derived[{name!r}]",
             value.shape,
             tuple(lengths.get(axis, size) for axis, size in zip(axes, value.shape, strict=False)),

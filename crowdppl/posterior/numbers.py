@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from crowdppl.data import html
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import ENDS, default_level, interval
-from crowdppl.posterior.variables import ALERTS, NOT_CONVERGED
+from crowdppl.posterior.recorded import ALERTS, Recorded
 
 if TYPE_CHECKING:
     from crowdppl.data.numeric import NumericAnnotations
@@ -32,9 +33,11 @@ MIN_ANNOTATIONS = 10
 NOTICED, NOISY, CLEAR, RANDOM = 0.5, 2.0, 0.95, 0.9
 # Labels whose correlation with the truth is nearer to zero are random as well.
 UNRELATED = 0.2
+# The beginning of the warning of workers with correlated errors.
+SHARED_ERRORS = "workers with correlated errors"
 
 
-class NumericPosterior:
+class NumericPosterior(Recorded):
     """The result of a fit to labels that are numbers.
 
     ``tree`` has the coordinates ``item`` and ``worker`` with the caller's identifiers, and these groups, all in units of the
@@ -51,57 +54,14 @@ class NumericPosterior:
     - ``observed_data``, ``constant_data``: labels, items and workers of the annotations, known true numbers.
     """
 
+    _alerts: ClassVar[tuple[str, ...]] = (*ALERTS, SHARED_ERRORS)
+
     def __init__(self, tree: xr.DataTree):
         self.tree = tree
 
-    # -- what is known of the run
-
     @property
-    def info(self) -> dict[str, Any]:
-        """Model, method, options, seed, versions and facts of the run."""
-        return dict(json.loads(self.tree.attrs["run"]))
-
-    @property
-    def interval_method(self) -> str:
-        """How the intervals were computed, in a sentence."""
-        return str(self.tree.attrs["interval_method"])
-
-    @property
-    def kind(self) -> str:
-        """Kind of the draws: ``posterior``, ``approximation`` or ``point``."""
-        return str(self.tree.attrs["kind"])
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings about the reliability of the result."""
-        return list(json.loads(self.tree.attrs["warnings"]))
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes on the data and the fit."""
-        return list(json.loads(self.tree.attrs["notes"]))
-
-    @property
-    def alerts(self) -> list[str]:
-        """The warnings that come first in every view."""
-        return [
-            sentence for start in (*ALERTS, SHARED_ERRORS) for sentence in self.warnings if sentence.startswith(start)
-        ]
-
-    @property
-    def alert(self) -> str:
-        """The :attr:`alerts` in one line; empty without any."""
-        return "; ".join(self.alerts)
-
-    @property
-    def not_converged(self) -> bool:
-        """Whether the chains have not converged."""
-        return any(sentence.startswith(NOT_CONVERGED) for sentence in self.warnings)
-
-    @property
-    def item_column(self) -> str:
-        """Name of the item column in tables."""
-        return str(self.tree.attrs["item_column"])
+    def _attrs(self) -> Mapping[Any, Any]:
+        return self.tree.attrs
 
     @property
     def scale(self) -> tuple[float, float] | None:
@@ -386,7 +346,3 @@ def _names(coordinate: Any) -> Array:
     """Return identifiers as annotations hold them: whole numbers, or text as objects."""
     values = coordinate.to_numpy()
     return values if values.dtype.kind in "iub" else values.astype(object)
-
-
-# The beginning of the warning of workers with correlated errors.
-SHARED_ERRORS = "workers with correlated errors"

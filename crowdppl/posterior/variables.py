@@ -5,8 +5,7 @@ Only the tree is used, no engine or model, so a loaded result is equivalent to a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -17,10 +16,11 @@ import xarray as xr
 
 from crowdppl import arguments
 from crowdppl.arguments import Identifier, PositiveInt, checked
-from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, LABELS_UNCLEAR, SAME_ANSWERS
+from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
 from crowdppl.posterior.measures import measure as measure_of
+from crowdppl.posterior.recorded import ALERTS, Recorded
 from crowdppl.posterior.schema import dropped
 
 if TYPE_CHECKING:
@@ -33,13 +33,9 @@ T = TypeVar("T")
 BLOCK_CELLS = 2**23
 # What a design effect replaces in reports.
 QUALITY = ("confusion", "prevalence")
-# The beginning of the first warning of a result whose chains have not converged.
-NOT_CONVERGED = "not converged: do not use the intervals"
-# Beginnings of the warnings that come first in every view.
-ALERTS = (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS)
 
 
-class PosteriorVariables:
+class PosteriorVariables(Recorded):
     """The content of a result as arrays; :class:`~crowdppl.Posterior` adds the tables.
 
     :class:`~crowdppl.Posterior` documents the groups of ``tree``.
@@ -80,14 +76,8 @@ class PosteriorVariables:
         return {"_known": self.tree.load(), "_complete": None}
 
     @property
-    def info(self) -> dict[str, Any]:
-        """Model, method, options, seed, versions and facts of the run."""
-        return dict(json.loads(self._known.attrs["run"]))
-
-    @property
-    def interval_method(self) -> str:
-        """How the intervals were computed, in a sentence."""
-        return str(self._known.attrs["interval_method"])
+    def _attrs(self) -> Mapping[Any, Any]:
+        return self._known.attrs
 
     @property
     def correlation(self) -> str:
@@ -110,49 +100,14 @@ class PosteriorVariables:
         return self._known.attrs.get("labels_kind") == "ordinal"
 
     @property
-    def kind(self) -> str:
-        """Kind of the draws: ``posterior``, ``approximation`` or ``point``."""
-        return str(self._known.attrs["kind"])
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings about the reliability of the result."""
-        return list(json.loads(self._known.attrs["warnings"]))
-
-    @property
-    def alerts(self) -> list[str]:
-        """The warnings that come first in every view: labels to be cleaned, no convergence, classes lost, copied answers."""
-        return [sentence for start in ALERTS for sentence in self.warnings if sentence.startswith(start)]
-
-    @property
-    def alert(self) -> str:
-        """The :attr:`alerts` in one line; empty without any."""
-        return "; ".join(self.alerts)
-
-    @property
     def labels_unclear(self) -> bool:
         """Whether labels are to be cleaned first: typing errors count as classes of their own, for example."""
         return any(sentence.startswith(LABELS_UNCLEAR) for sentence in self.warnings)
 
     @property
-    def not_converged(self) -> bool:
-        """Whether the chains have not converged."""
-        return any(sentence.startswith(NOT_CONVERGED) for sentence in self.warnings)
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes on data that were dropped, merged or unusual."""
-        return list(json.loads(self._known.attrs["notes"]))
-
-    @property
     def labels(self) -> Array:
         """The classes, in order."""
         return self._values("posterior", "true_label")
-
-    @property
-    def item_column(self) -> str:
-        """Name of the item column in tables: ``"item"`` if the annotations used it, otherwise ``"task"``."""
-        return str(self._known.attrs.get("item_column", "task"))
 
     def __repr__(self) -> str:
         sizes = self._known["posterior"].sizes

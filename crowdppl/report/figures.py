@@ -20,9 +20,8 @@ from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.sets import has_sets
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import grades, items, plan
-from crowdppl.report.effects import effects
+from crowdppl.report.further import effects, sets
 from crowdppl.report.rendering import sentence
-from crowdppl.report.sets import sets
 from crowdppl.report.still import VERDICTS
 from crowdppl.report.texts import texts
 

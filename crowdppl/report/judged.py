@@ -184,31 +184,17 @@ def content(
     }
 
 
-def criteria_content(
-    result: CriteriaResult,
-    run: Mapping[str, Any] | None = None,
-    *,
-    title: str | None = None,
-    items: pd.DataFrame | None = None,
-    needed_labels: pd.DataFrame | None = None,
-    width: float | None = None,
-    pass_at: pd.DataFrame | None = None,
-) -> dict[str, Any]:
-    """Return the content of the report on several criteria: that of each, and the names; arguments as of :func:`content`."""
+def criteria_content(result: CriteriaResult, run: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    """Return the content of the report on several criteria: that of each, and the names.
 
-    def part(table: pd.DataFrame | None, name: Any) -> pd.DataFrame | None:
-        return None if table is None else result.of(table, name)
+    Options are those of :func:`content`; tables have the rows of all criteria.
+    """
+
+    def own(value: Any, name: Any) -> Any:
+        return result.of(value, name) if isinstance(value, pd.DataFrame) else value
 
     parts = [
-        content(
-            one,
-            run,
-            title=title,
-            items=part(items, name),
-            needed_labels=part(needed_labels, name),
-            width=width,
-            pass_at=part(pass_at, name),
-        )
+        content(one, run, **{option: own(value, name) for option, value in options.items()})
         for name, one in result.items()
     ]
     return {

@@ -20,7 +20,7 @@ from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.result import JudgesResult
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.variables import NOT_CONVERGED
+from crowdppl.posterior.recorded import NOT_CONVERGED
 from crowdppl.report import judged, still
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions

@@ -158,7 +158,8 @@ def test_words_of_a_scale_are_asked_about(scale):
 )
 def test_other_words_are_not_asked_about(labels):
     """No scale, too few words of one, and two words of one place."""
-    assert kinds.question(Annotations.from_frame(frame(labels))) is None
+    annotations = Annotations.from_frame(frame(labels))
+    assert kinds.question(annotations.labels, annotations.kind, in_sequences=False) is None
 
 
 def test_the_command_asks_about_words(tmp_path):

@@ -15,7 +15,7 @@ from crowdppl.data.alerts import HARDLY_AGREE, SAME_ANSWERS
 from crowdppl.inference.backends import chains, choose
 from crowdppl.inference.engines import gibbs as engine
 from crowdppl.inference.engines.convergence import warning
-from crowdppl.posterior.variables import NOT_CONVERGED
+from crowdppl.posterior.recorded import NOT_CONVERGED
 
 
 def two_camps(known=0):

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state
-from crowdppl.cli.options import Columns, KnownTruth, OverwriteFile, Raw, Reading, Seed
+from crowdppl.cli.options import AnnotationsFile, Columns, KnownTruth, OverwriteFile, Raw, Reading, Seed
 from crowdppl.errors import OptionError, silent, suggestion
 
 METHODS = ("majority", "shares", "wawa")
@@ -17,7 +17,7 @@ METHODS = ("majority", "shares", "wawa")
 
 @command
 def aggregate_command(
-    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    file: AnnotationsFile,
     how_read: Reading,
     columns: Columns,
     known: KnownTruth,

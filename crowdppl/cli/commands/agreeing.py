@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state
-from crowdppl.cli.options import Columns, KnownTruth, Level, OverwriteFile, Raw, Reading
+from crowdppl.cli.options import AnnotationsFile, Columns, KnownTruth, Level, OverwriteFile, Raw, Reading, TableFile
 from crowdppl.errors import silent
 
 
 @command
 def agreement_command(
-    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    file: AnnotationsFile,
     how_read: Reading,
     columns: Columns,
     weights: Annotated[
@@ -33,9 +32,7 @@ def agreement_command(
         ),
     ] = None,
     level: Level = None,
-    out: Annotated[
-        Path | None, typer.Option(help="File for the table, ending in .csv, .parquet or .jsonl. (default: none)")
-    ] = None,
+    out: TableFile = None,
     overwrite: OverwriteFile = False,  # applied by `command`
     raw: Raw = False,
 ) -> None:

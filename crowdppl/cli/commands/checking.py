@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,17 @@ from rich.markup import escape
 
 from crowdppl.cli.again import as_fit
 from crowdppl.cli.application import command, console, err, in_command, use_threads
-from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed, Threads
+from crowdppl.cli.options import (
+    AnnotationsFile,
+    Columns,
+    KnownTruth,
+    Level,
+    ModelChoice,
+    Reading,
+    Results,
+    Seed,
+    Threads,
+)
 from crowdppl.errors import OptionError, silent
 from crowdppl.inference.catalogue import GRADES, MODELS
 
@@ -22,7 +33,7 @@ if TYPE_CHECKING:
 @command
 def calibrate(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    file: AnnotationsFile,
     known: KnownTruth,
     how_read: Reading,
     choice: ModelChoice,
@@ -83,6 +94,14 @@ def calibrate(
         f"{calibration.rho_high:.2g} ({probability:.0%}) on average of the crowd; logit rho: mean {mean:.2f}, sd {spread:.2f}."
     )
     show_form(fits)
+    _advise(context, fits)
+    show_notes(list(dict.fromkeys(notes)))
+
+
+def _advise(context: typer.Context, fits: Mapping[str, Comparison]) -> None:
+    """Print the command of the form of fit that suits the crowd, for its labels and its workers."""
+    from crowdppl import criticism
+
     by_labels, by_workers = criticism.better_form(fits["published"], fits["correlated"])
     advised = (
         {by_labels: "", by_workers: ""}
@@ -94,14 +113,13 @@ def calibrate(
         console.print(f"Best for this crowd{purpose}: a fit with these true labels, which inform {inform}:")
         # On a line of its own and never wrapped, so that it can be pasted.
         console.print(escape(as_fit(context, ["--independent"] * (form == "published"))), soft_wrap=True)
-    mean, spread = calibration.logit_rho
+    mean, spread = fits["correlated"][0].logit_rho
     console.print(
         f"Other annotations by this crowd, without true labels: add --rho={mean:.2f},{spread:.2f}, mean and sd of logit rho with "
         f"its differences within the crowd."
         if "correlated" in advised
         else "Other annotations by this crowd, without true labels: add --independent as well."
     )
-    show_notes(list(dict.fromkeys(notes)))
 
 
 @command

@@ -314,14 +314,11 @@ def update_command(
     from crowdppl.cli import inputs
     from crowdppl.cli.commands import numbers
     from crowdppl.data import read as reading
-    from crowdppl.data.joining import as_criteria
     from crowdppl.data.readers.records import Choices
     from crowdppl.data.readers.streams import source_name
     from crowdppl.export import results
-    from crowdppl.inference.stored import data_of, reads_covariates
     from crowdppl.inference.update import update
     from crowdppl.posterior.numbers import NumericPosterior
-    from crowdppl.posterior.posterior import Posterior
     from crowdppl.posterior.workers import default_level
 
     use_threads(threads)
@@ -330,19 +327,15 @@ def update_command(
     target = result if out is None else out
     results.free(target, overwrite=overwrite)
     earlier, run = results.opened(result)
-    labels = None if isinstance(earlier, NumericPosterior) else earlier.set_labels()
+    numeric = isinstance(earlier, NumericPosterior)
     with silent():
-        records, digest = inputs.read_annotations(file, format, None if labels is None else Choices(several="sets"))
-        numeric: dict[str, Any] = {"kind": "numeric"} if isinstance(earlier, NumericPosterior) else {}
-        places: dict[str, Any] = {"sequence": sequence, "position": position} if sequence or position else {}
-        places |= {"map": inputs.names_by_label(names)} if names else {}
-        if labels is not None:
-            places |= {"labels": labels.tolist()}
-        if isinstance(earlier, Posterior) and reads_covariates(earlier):
-            places["covariates"] = data_of(earlier, aside=True)
-        if isinstance(earlier, Posterior) and "criterion" in earlier.tree["constant_data"].coords:
-            places |= as_criteria(data_of(earlier))
-        more = reading.to_annotations(records, source_name(file), **vars(columns), **numeric, **places)
+        options = {"kind": "numeric"} if isinstance(earlier, NumericPosterior) else _as_earlier(earlier)
+        records, digest = inputs.read_annotations(
+            file, format, Choices(several="sets") if "labels" in options else None
+        )
+        options |= {"sequence": sequence, "position": position} if sequence or position else {}
+        options |= {"map": inputs.names_by_label(names)} if names else {}
+        more = reading.to_annotations(records, source_name(file), **vars(columns), **options)
         err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
         later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)
         later = later if numeric else report.carried(earlier, later)
@@ -354,6 +347,20 @@ def update_command(
         return
     _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw, keep=kept, verbose=verbose)
     leave(later)
+
+
+def _as_earlier(earlier: Posterior) -> dict[str, Any]:
+    """Return options to read further annotations like those of a result: classes of sets, covariates and criteria, if any."""
+    from crowdppl.data.joining import as_criteria
+    from crowdppl.inference.stored import data_of, reads_covariates
+
+    labels = earlier.set_labels()
+    options: dict[str, Any] = {} if labels is None else {"labels": labels.tolist()}
+    if reads_covariates(earlier):
+        options["covariates"] = data_of(earlier, aside=True)
+    if "criterion" in earlier.tree["constant_data"].coords:
+        options |= as_criteria(data_of(earlier))
+    return options
 
 
 @command

@@ -89,14 +89,11 @@ def judges_command(
         arguments.positive("width", width)
     from crowdppl.cli import inputs
     from crowdppl.cli.display import judges as display_judges
-    from crowdppl.cli.display.panel import panels_in_words
     from crowdppl.cli.display.shared import show_notes
     from crowdppl.export import judges as folder
     from crowdppl.export import results
-    from crowdppl.judges import several_answers, system_table
     from crowdppl.judges.criteria_result import fit_criteria
     from crowdppl.judges.fit import fit
-    from crowdppl.judges.smaller_panels import smaller_panels
 
     if out is not None:
         results.free(out, overwrite=overwrite, files=folder.FILES)
@@ -106,13 +103,8 @@ def judges_command(
         for name, part in verdicts.items():
             criterion = "" if name is None else f", {escape(str(name))}"
             err.print(f"[bold]{escape(source['file'])}[/bold]{criterion}: {_size(part)}")
-        stated: dict[str, Any] = {
-            "seed": seed,
-            "level": level,
-            "positive": positive or None,
-            "human_error": errors,
-        }
-        stated["map"] = inputs.names_by_label(names) or None
+        classes = {"positive": positive or None, "map": inputs.names_by_label(names) or None}
+        stated: dict[str, Any] = {"seed": seed, "level": level, "human_error": errors} | classes
         start = time.perf_counter()
         several = None if None in verdicts else fit_criteria(verdicts, labels, **stated)
         if several is None:
@@ -127,25 +119,13 @@ def judges_command(
         for name, one in parts.items():
             if name is not None:
                 console.rule(escape(str(name)))
-            more = {"next.csv": one.next(next_)}
-            if pass_at or several_answers.several(one):
-                more["pass_at_k.csv"] = one.pass_at(pass_at or None)
-            if system_table.further(one):
-                more["systems_population.csv"] = one.systems("population")
-            if width is not None:
-                more["labels_needed.csv"] = one.labels_needed(width)
-                more["smaller_panels.csv"] = panels_in_words(smaller_panels(one, width))
+            more = _further_tables(one, next_, pass_at, width)
             computed.append(display_judges.show(one, more, width) | more)
     show_notes(list(dict.fromkeys([*(note for one in parts.values() for note in one.notes), *notes])))
     if out is None:
         console.print("Add --out FOLDER to write the tables and a report.", style="dim")
     else:
-        run: dict[str, Any] = {
-            "input": source,
-            "command": ["crowdppl", *sys.argv[1:]],
-            "seed": seed,
-            "seconds": seconds,
-        }
+        run = {"input": source, "command": ["crowdppl", *sys.argv[1:]], "seed": seed, "seconds": seconds}
         every = {name: folder.tables(one, own) for (name, one), own in zip(parts.items(), computed, strict=True)}
         contents = folder.together(several, every) if several else every[None]
         _write(result, out, contents, width, run, title=title, raw=raw)
@@ -189,6 +169,32 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
     if None in verdicts:
         return verdicts, HumanLabels.from_frame(table, source=name), source
     return verdicts, HumanLabels.by_criterion(table, column, source=name), source
+
+
+def _further_tables(
+    result: JudgesResult, proposed: int, pass_at: list[int] | None, width: float | None
+) -> dict[str, pd.DataFrame]:
+    """Return the tables, by file, that depend on options of the command, or on what systems did.
+
+    Args:
+        result: of one criterion.
+        proposed: number of items to propose for human labels.
+        pass_at: numbers of answers to a question, if stated.
+        width: of intervals that are asked for, if stated.
+    """
+    from crowdppl.cli.display.panel import panels_in_words
+    from crowdppl.judges import several_answers, system_table
+    from crowdppl.judges.smaller_panels import smaller_panels
+
+    tables = {"next.csv": result.next(proposed)}
+    if pass_at or several_answers.several(result):
+        tables["pass_at_k.csv"] = result.pass_at(pass_at or None)
+    if system_table.further(result):
+        tables["systems_population.csv"] = result.systems("population")
+    if width is not None:
+        tables["labels_needed.csv"] = result.labels_needed(width)
+        tables["smaller_panels.csv"] = panels_in_words(smaller_panels(result, width))
+    return tables
 
 
 def _size(verdicts: Verdicts) -> str:

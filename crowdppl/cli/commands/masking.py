@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -11,6 +11,9 @@ from rich.markup import escape
 from crowdppl.cli.application import command, console, err, set_state
 from crowdppl.cli.options import Overwrite, Raw
 from crowdppl.errors import OptionError, silent
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @command
@@ -31,7 +34,7 @@ def masks_command(
 ) -> None:
     """Find the consensus of several segmentations of one image, and each rater's sensitivity and specificity (STAPLE)."""
     from crowdppl import export
-    from crowdppl.cli.display.shared import grid, show_notes
+    from crowdppl.cli.display.shared import show_notes
     from crowdppl.data import masks as masked
     from crowdppl.export import results
     from crowdppl.export.folders import replaced
@@ -62,17 +65,24 @@ def masks_command(
         for k, name in enumerate(names[1:-1], 1):
             masks.save(masks.image(probability[:, k].astype("float32")), staging / name)
         export.write(table, staging / "raters.csv", raw=raw)
+    _show(table, by_class=len(classes) > 2)
+    show_notes(list(data.notes))
+    console.print(f"Wrote {', '.join(names)} in {escape(str(out))}.")
+
+
+def _show(raters: pd.DataFrame, *, by_class: bool) -> None:
+    """Print the table of raters."""
+    from crowdppl.cli.display.shared import grid
+
     shown = grid("Raters")
-    columns = ["worker", *(["class"] if len(classes) > 2 else []), "elements", "sensitivity", "specificity", "dice"]
+    columns = ["worker", *(["class"] if by_class else []), "elements", "sensitivity", "specificity", "dice"]
     for column in columns:
         shown.add_column(column, justify="left" if column == "worker" else "right")
-    for row in table.to_dict("records"):
-        cells = [escape(str(row["worker"])), *([str(row["class"])] if len(classes) > 2 else []), f"{row['elements']:,}"]
+    for row in raters.to_dict("records"):
+        cells = [escape(str(row["worker"])), *([str(row["class"])] if by_class else []), f"{row['elements']:,}"]
         shown.add_row(*cells, *(f"{row[name]:.4f}" for name in ("sensitivity", "specificity", "dice")))
     console.print(shown)
     console.print(
         "dice: overlap with the consensus. No intervals: neighbouring elements are not independent, and any would be too narrow.",
         style="dim",
     )
-    show_notes(list(data.notes))
-    console.print(f"Wrote {', '.join(names)} in {escape(str(out))}.")

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state, use_threads
-from crowdppl.cli.options import Level, OverwriteFile, Raw, Seed, Threads
+from crowdppl.cli.options import Level, OverwriteFile, Raw, Seed, TableFile, Threads
 from crowdppl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def plan_command(
     ] = False,
     level: Level = None,
     seed: Seed = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="File for the table, ending in .csv, .parquet or .jsonl. (default: none)")
-    ] = None,
+    out: TableFile = None,
     overwrite: OverwriteFile = False,  # applied by `command`
     raw: Raw = False,
     threads: Threads = None,

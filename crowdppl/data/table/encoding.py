@@ -14,20 +14,9 @@ import torch
 from crowdppl.data.covariate_design import design
 from crowdppl.data.covariates import Covariates, with_experience
 from crowdppl.data.table import criteria as of_criteria
-from crowdppl.data.table import label_forms, label_names
+from crowdppl.data.table import label_forms, label_names, names_in_doubt
 from crowdppl.data.table.columns import ROLES
 from crowdppl.data.table.durations import durations
-from crowdppl.data.table.identifier_checks import (
-    equal_numbers,
-    fractions,
-    lookalikes,
-    padded_numbers,
-    same_numbers,
-    scientific,
-    spaced,
-    variants,
-)
-from crowdppl.data.table.identifier_forms import notes_on
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.table.rows_in_doubt import notes_on_rows
 from crowdppl.data.table.several import as_text, one_each
@@ -35,7 +24,7 @@ from crowdppl.data.table.spellings import folded
 from crowdppl.data.table.structured import Several
 from crowdppl.data.table.timestamps import Dates, times
 from crowdppl.data.table.truths import KnownTruths, TruthColumn, known_truths, known_without_codes, truth_codes
-from crowdppl.errors import DataError, listed, warn
+from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]
 Repeats = Literal["keep", "last", "refuse"]
@@ -85,11 +74,7 @@ def encode_columns(
     where = [f"{source}, column {str(name)!r}" for name in names]
     series = (item_column, as_text(worker_column), as_text(label_column))
     columns = [coded(c, r, w) for c, r, w in zip(series, ROLES, where, strict=True)]
-    labels_declared = declared[2]
-    if labels_declared is not None and not isinstance(labels_declared, (str, bytes, set, frozenset)):
-        labels_declared = list(labels_declared) if isinstance(labels_declared, Iterable) else labels_declared
-        # Declared labels are classes as they are written.
-        several = "keep" if _all_declared(columns[2].names, labels_declared) else several
+    labels_declared, several = _stated_classes(declared[2], columns[2].names, several)
     written = columns[2].names
     columns, source_rows = one_each(columns, several, where, notes)
     of_categories = (
@@ -103,62 +88,48 @@ def encode_columns(
     _require_names(columns[:2], labelled, where, source_rows)
     notes += naming.unclear
     for sentence in naming.notes:
-        _note(notes, sentence)
+        names_in_doubt.add(notes, sentence)
     columns[2], known = labelled, known._replace(label=naming.apply(known.label)).without_blanks()
     if labels_declared is None or of_categories:
         # Categories come with a file or a program; those that do not occur are classes as well.
         classes = [*columns[2].names.tolist(), *(label_column.cat.categories if of_categories else ())]
         known, sentences = known_without_codes(known, classes)
         for sentence in sentences:
-            _note(notes, sentence)
-    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
+            names_in_doubt.add(notes, sentence)
+    columns, rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
     if source_rows is not None:
-        labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
+        rows = source_rows if rows is None else source_rows[rows]
+    item, items = encode(columns[0], declared[0], "task", where[0], rows=rows, ordered=False)
+    worker, workers = encode(columns[1], declared[1], "worker", where[1], rows=rows, ordered=False)
     explicit = labels_declared is not None
-    labels_declared = naming.declared(labels_declared)
-    items_declared, workers_declared, _ = declared
-    item, items = encode(columns[0], items_declared, "task", where[0], rows=labelled_rows, ordered=False)
-    worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=labelled_rows, ordered=False)
-    if labels_declared is None and len(known.item.names):
-        # A class may occur in known truths only: declare the sorted union.
-        labels_declared = _all_classes(columns[2].names, known, where[2])
-    if not explicit and naming.order is not None:
-        occurring = columns[2].names.tolist() if labels_declared is None else list(labels_declared)
-        labels_declared = [name for name in naming.order if name in occurring]
-    label, labels = encode(columns[2], labels_declared, "label", where[2], rows=labelled_rows, ordered=True)
+    all_labels = _classes_in_order(naming, labels_declared, columns[2].names, known, where[2])
+    label, labels = encode(columns[2], all_labels, "label", where[2], rows=rows, ordered=True)
     del columns
-    if len(labels) < 2:
-        if explicit:
-            raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
-        _note(
-            notes,
-            f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
-            f"With one class every label is correct by construction, and accuracy cannot be estimated",
-        )
+    _check_classes(labels, source, notes, explicit=explicit)
     # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart, or they are categories of a
     # column: programs make these of whatever a column holds.
     compared = [(labels, "label")] if of_categories or not choices.fold else []
     for identifiers, role in ((items, "task"), (workers, "worker"), *compared):
-        check_names(identifiers, role, source, notes)
-    _check_padding(labels, source, notes)
+        names_in_doubt.check_names(identifiers, role, source, notes)
+    names_in_doubt.check_padding(labels, source, notes)
+    doubts, misspelt = list(naming.doubts), []
     if not explicit:
-        _check_numeric_labels(labels, source, notes, graded=choices.graded)
+        names_in_doubt.check_numeric_labels(labels, source, notes, graded=choices.graded)
         notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
-        notes += notes_on_rows((item, worker, label), (items, workers, labels), labelled_rows, source)
-    misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
-    doubts = list(naming.doubts)
+        notes += notes_on_rows((item, worker, label), (items, workers, labels), rows, source)
+        misspelt = label_names.typing_errors(item, label, labels)
     if misspelt:
         sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where[2])
-        _note(notes, sentence)
+        names_in_doubt.add(notes, sentence)
         doubts += [sentence] * doubtful
     order = sort_by_item(item, len(items))
     # A rater who grades an item by another criterion does not repeat an annotation.
     graded_by = worker
     if criteria is not None:
-        criterion, criteria_names = of_criteria.encoded(criteria, labelled_rows, source)
+        criterion, criteria_names = of_criteria.encoded(criteria, rows, source)
         graded_by = worker * len(criteria_names) + criterion
-    timed, timed_notes = _timed(timings or {}, labelled_rows, dates, source)
-    kept = repeated(item, graded_by, label, repeats, labelled_rows, source, notes, timed.get("timestamp"))
+    timed, timed_notes = _timed(timings or {}, rows, dates, source)
+    kept = repeated(item, graded_by, label, repeats, rows, source, notes, timed.get("timestamp"))
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known_codes, truth_notes = truth_codes(known, items, labels, source)
@@ -170,20 +141,66 @@ def encode_columns(
         "items": items,
         "workers": workers,
         "labels": labels,
-        "notes": (*notes, *truth_notes),
+        "notes": (*notes, *truth_notes, *timed_notes),
         "doubts": tuple(doubts),
         "misspelt": tuple((one.label, one.meant) for one in misspelt),
     }
     if criteria is not None:
         result |= {"criterion": torch.from_numpy(criterion[order]), "criteria": criteria_names}
-    result["notes"] = (*result["notes"], *timed_notes)
     result |= {field: torch.from_numpy(values[order]) for field, values in timed.items()}
     if covariates is not None:
-        own = covariates.table.iloc[order if labelled_rows is None else labelled_rows[order]].reset_index(drop=True)
+        own = covariates.table.iloc[order if rows is None else rows[order]].reset_index(drop=True)
         time = result["timestamp"].numpy() if "timestamp" in result else None
         table = with_experience(own, result["worker"].numpy(), time, workers, covariates.earlier, covariates.time)
         result["covariates"] = design(covariates.formula, table, source, covariates.earlier)
     return result
+
+
+def _stated_classes(labels: Iterable[Any] | None, names: Array, several: Several) -> tuple[Any, Several]:
+    """Return the classes that the caller declares, as a list, and how cells are read: declared ones are as they are written."""
+    if labels is None or isinstance(labels, (str, bytes, set, frozenset)):
+        return labels, several  # what is no list is refused later
+    stated = list(labels) if isinstance(labels, Iterable) else labels
+    return stated, "keep" if _all_declared(names, stated) else several
+
+
+def _classes_in_order(
+    naming: label_names.Named, labels: Any, occurring: Array, known: KnownTruths, where: str
+) -> Iterable[Any] | None:
+    """Return all classes in order; ``None`` for those that occur, as they are sorted.
+
+    Args:
+        naming: what was decided on names of labels.
+        labels: classes that are declared, if any.
+        occurring: those of the annotations.
+        known: known true labels.
+        where: location of the column of labels, for messages.
+    """
+    declared = naming.declared(labels)
+    if declared is None and len(known.item.names):
+        # A class may occur in known truths only: declare the sorted union.
+        declared = _all_classes(occurring, known, where)
+    if labels is None and naming.order is not None:
+        there = occurring.tolist() if declared is None else list(declared)
+        declared = [name for name in naming.order if name in there]
+    return declared
+
+
+def _check_classes(labels: Array, source: str, notes: list[str], *, explicit: bool) -> None:
+    """Warn of a single class.
+
+    Raises:
+        DataError: if it is the only one that the caller declares.
+    """
+    if len(labels) >= 2:
+        return
+    if explicit:
+        raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
+    names_in_doubt.add(
+        notes,
+        f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
+        f"With one class every label is correct by construction, and accuracy cannot be estimated",
+    )
 
 
 def _require_names(columns: Sequence[Coded], label: Coded, where: Sequence[str], source_rows: Array | None) -> None:
@@ -245,90 +262,10 @@ def _drop_unlabelled(
     advice = f"; among them {words}" if words else ""
     if not {folded(word) for word in nothing} <= {folded(word) for word in named}:
         advice += "; keep_missing=True takes such words for classes"
-    _note(notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)}){advice}")
+    names_in_doubt.add(
+        notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)}){advice}"
+    )
     return [column.take(rows) for column in columns], rows
-
-
-def check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
-    """Warn of names that differ in capitals, white space or Unicode form only, and of white space around names."""
-    same_form = lookalikes(identifiers)
-    case_pairs = [(name, other) for name, other in variants(identifiers) if name not in same_form]
-    in_pairs = {name for pair in case_pairs for name in pair}
-    padded = [name for name in spaced(identifiers) if name not in in_pairs]
-    if case_pairs:
-        _note(
-            notes,
-            f"{source}: {_differ(role, len(case_pairs))} in capitals or white space only: {paired_names(case_pairs, 2)}. "
-            f"Each is treated as a different {role}; write them alike if they are the same",
-        )
-    if padded:
-        _note(notes, f"{source}: white space around {role} names is kept as it is: {listed(padded, 2)}")
-    if same_form:
-        _note(
-            notes,
-            f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
-            f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
-        )
-    numbers = same_numbers(identifiers) if role != "label" else []
-    if numbers:
-        _note(
-            notes,
-            f"{source}: {_differ(role, len(numbers))} in leading zeros or decimals only: {paired_names(numbers, 2)}. Each is "
-            f"treated as a different {role}; write them alike if they are the same",
-        )
-    shortened = scientific(identifiers) if role != "label" else []
-    if shortened:
-        _note(
-            notes,
-            f"{source}: {role} names such as {listed(shortened, 2)} were probably shortened by a spreadsheet: different ones "
-            f"may have become one; export them again as text",
-        )
-    if role != "label":
-        again = {name for pair in (*case_pairs, *numbers) for name in pair}
-        notes += notes_on(identifiers, role, source, again | set(same_form))
-
-
-def _check_padding(labels: Array, source: str, notes: list[str]) -> None:
-    """Warn of labels that differ in leading zeros only."""
-    zeros = padded_numbers(labels)
-    if zeros:
-        _note(
-            notes,
-            f"{source}: {_differ('label', len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, "
-            f"merge them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}",
-        )
-
-
-def paired_names(pairs: Sequence[tuple[str, str]], most: int = 5) -> str:
-    """Return pairs of names as readable text, with the number of pairs that are left out."""
-    text = ", ".join(f"{name!r} and {other!r}" for name, other in pairs[:most])
-    return text if len(pairs) <= most else f"{text}, and {len(pairs) - most:,} more"
-
-
-def _differ(role: str, count: int) -> str:
-    return f"1 {role} name differs from another" if count == 1 else f"{count:,} {role} names differ from others"
-
-
-def _check_numeric_labels(labels: Array, source: str, notes: list[str], *, graded: bool) -> None:
-    """Warn of labels that look like scores, and of numbers written in two ways."""
-    scores, duplicates = fractions(labels), equal_numbers(labels)
-    if scores and not graded:
-        _note(
-            notes,
-            f"{source}: labels are numbers, some of them not whole ({listed(scores)}), and are treated as {len(labels):,} "
-            f"unordered classes; if they are grades, say so with kind='ordinal' (--kind ordinal); if scores, round or bin them",
-        )
-    if duplicates:
-        _note(
-            notes,
-            f"{source}: {len(duplicates):,} labels are the same number as others but are treated as different classes: "
-            f"{paired_names(duplicates)}; write them alike if they are the same",
-        )
-
-
-def _note(notes: list[str], sentence: str) -> None:
-    notes.append(sentence)
-    warn(sentence)
 
 
 def _all_classes(labels: Array, known: KnownTruths, where: str) -> Array:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 
@@ -18,6 +19,7 @@ from crowdppl.data.table import scale_words
 from crowdppl.data.table.identifier_checks import numbers
 from crowdppl.errors import DataError, OptionError, listed, warn
 
+Array = npt.NDArray[Any]
 KINDS: tuple[str, ...] = get_args(Kind)
 Annotated = TypeVar("Annotated", bound=AnnotationFields)
 # Numbers of consecutive whole numbers that look like grades.
@@ -113,25 +115,25 @@ def graded(data: Annotated, source: str) -> Annotated:
     return replace(data, label=number[data.label], truth=truth, labels=data.labels[place], kind="ordinal")
 
 
-def question(data: AnnotationFields) -> str | None:
+def question(labels: Array, kind: Kind | None, *, in_sequences: bool) -> str | None:
     """Return a sentence that asks whether classes are grades, or labels of tokens, where their names look like it."""
-    if data.sequence is None and (tags := Tags.of(data.labels)) is not None:
-        label = data.labels[int((tags.continues >= 0).argmax())]
+    if not in_sequences and (tags := Tags.of(labels)) is not None:
+        label = labels[int((tags.continues >= 0).argmax())]
         return (
             f"labels such as {label} mark spans of tokens, and each item was taken by itself; name the columns of the "
             f"sequence and of the position with sequence=... and position=..."
         )
-    if data.kind is not None or not FEWEST <= data.K <= MOST:
+    if kind is not None or not FEWEST <= len(labels) <= MOST:
         return None
-    if (words := scale_words.ordered(data.labels.tolist())) is not None:
+    if (words := scale_words.ordered(labels.tolist())) is not None:
         return (
             f"labels {listed(words, MOST)} were taken for classes without an order; if they are grades, state the order, lowest "
             f"first, with order={words!r} (--order {shlex.quote(','.join(words))}), or kind='nominal' if not"
         )
-    values = numbers(data.labels)
+    values = numbers(labels)
     if values is None or values.min() not in (0, 1) or not bool((np.diff(np.sort(values)) == 1).all()):
         return None
     return (
-        f"labels {data.labels[0]} to {data.labels[-1]} were taken for classes without an order; if they are grades, say so with "
+        f"labels {labels[0]} to {labels[-1]} were taken for classes without an order; if they are grades, say so with "
         f"kind='ordinal' (--kind ordinal), or kind='nominal' if not"
     )

@@ -118,6 +118,29 @@ def single_labels(
         notes += _possible_sets(labels, source)
     if not written and not separators:
         return list(names), notes
+    return _of_one_type(labels), [*notes, *_as_read(names, written, labels, sets, source, as_sets=as_sets)]
+
+
+def _as_read(
+    names: Sequence[Any],
+    written: Sequence[int],
+    labels: Sequence[Any],
+    sets: Sequence[Sequence[Any]],
+    source: str,
+    *,
+    as_sets: bool,
+) -> list[str]:
+    """Return notes on lists and objects that were read as labels, and on sets that are classes.
+
+    Args:
+        names: distinct values of the column.
+        written: positions of those with lists or objects.
+        labels: what each is read as.
+        sets: the labels that each names.
+        source: name of the column.
+        as_sets: whether sets are no classes.
+    """
+    notes = []
     # Lists of JSON files are what they are; text that is read as a list is mentioned.
     texts = [n for n in written if isinstance(names[n], str) and labels[n] is not None]
     if texts:
@@ -128,7 +151,7 @@ def single_labels(
         notes.append(
             f"{source}: {len(joined):,} sets of several labels are classes, such as {listed(sorted(joined), 3)}"
         )
-    return _of_one_type(labels), notes
+    return notes
 
 
 def _begun(names: Sequence[Any], values: Sequence[Any], locate: Callable[[int], str], source: str) -> list[str]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.passes import ANNOTATIONS, REAL
+from crowdppl.inference.backends.passes import ANNOTATIONS
 from crowdppl.inference.engines.monitor import BlockMoments, Layout
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
@@ -226,9 +226,3 @@ def kernel_around(family: str) -> Any:
     from crowdppl.kernels.logit_rows_around import around  # here: numba may not be there
 
     return around() if family == "logit rows" else None
-
-
-def serves(data: Annotations) -> bool:
-    """Tell whether compiled steps can take the data."""
-    real = data.device.type == "cpu" and data.dtype in REAL
-    return real and data.in_full and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -204,9 +205,15 @@ def _fails(function: Function, place: Tensor) -> bool:
     return False
 
 
+def _compilable(data: Annotations) -> bool:
+    """Tell whether compiled steps, draws and readings can take the data."""
+    real = data.device.type == "cpu" and data.dtype in passes.REAL
+    return real and data.in_full and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31
+
+
 def compiled_step(model: BoundModel, data: Annotations, count: int) -> CompiledStep | None:
     """Return the compiled step of a model, where it has one and a number of compiled chains can take the data."""
-    if not chains.serves(data):
+    if not _compilable(data):
         return None
     step = model.compiled_step(data)
     if step is None or 8 * count * (data.J * data.K * step.states + step.work) > chains.ROOM:
@@ -216,7 +223,7 @@ def compiled_step(model: BoundModel, data: Annotations, count: int) -> CompiledS
 
 def _em_step(model: BoundModel, data: Annotations) -> CompiledStep | None:
     """Return the compiled step of a model, where both steps of EM are compiled and worth it."""
-    if data.dtype != torch.float64 or not chains.serves(data) or model.conjugacy is not None:
+    if data.dtype != torch.float64 or not _compilable(data) or model.conjugacy is not None:
         return None
     step = model.compiled_step(data)
     if step is None or step.states * data.A < E_STEP or 8 * data.J * data.K * step.states > chains.ROOM:
@@ -235,7 +242,7 @@ def _raters(model: BoundModel, data: Annotations, draws: int) -> RaterForm | Non
     form = model.compiled_raters(data)
     if form is None or draws * len(form.nodes) * (data.A + data.J * data.K) < RATERS:
         return None
-    return form if graded.serves(data, form) else None
+    return form if _compilable(data) and graded.serves(data, form) else None
 
 
 def _served(model: BoundModel, data: Annotations) -> bool:

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends import chains
 from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, begun
 from crowdppl.inference.backends.readings import Drawn
 from crowdppl.inference.backends.samplers import TorchSampler
@@ -41,8 +40,8 @@ def _kernels() -> Any:
 
 
 def serves(data: Annotations, form: RaterForm) -> bool:
-    """Tell whether compiled functions can take the data."""
-    return chains.serves(data) and data.anchor is None and len(form.nodes) <= 255 and _kernels() is not None
+    """Tell whether the compiled functions are there and can take the data, of those that compiled functions take at all."""
+    return data.anchor is None and len(form.nodes) <= 255 and _kernels() is not None
 
 
 def _line(form: RaterForm) -> np.ndarray:

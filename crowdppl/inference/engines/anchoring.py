@@ -64,7 +64,7 @@ def settled(loop: EMLoop, first: Tensor, result: EMResult) -> tuple[EMLoop, EMRe
             earlier = result.earlier
         else:
             turning, earlier = loop.turning, result.earlier + len(result.trace)
-            loop = loop.like(dataclasses.replace(loop.data, anchor=anchor))
+            loop = loop.with_anchor(anchor)
             loop.turning = turning
             state = EMState(result.point, evaluations=result.evaluations)
         result = dataclasses.replace(loop.onward(state, first), earlier=earlier)

@@ -12,7 +12,7 @@ import xarray as xr
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.engines.monitor import ESS_LIMIT, RHAT_LIMIT, Diagnosis, of_draws
 from crowdppl.inference.evaluate import EvaluatedDraws
-from crowdppl.posterior.variables import NOT_CONVERGED
+from crowdppl.posterior.recorded import NOT_CONVERGED
 
 # With more workers than this the busiest stand for all.
 QUANTITIES = 500

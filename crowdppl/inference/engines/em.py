@@ -234,7 +234,7 @@ def _others(
         return notes, differing
     other = model.anchored(data)
     if other.anchor is not None and not torch.equal(other.anchor, data.anchor):  # found another
-        rival = loop.like(other)
+        rival = loop.with_anchor(other.anchor)
         start = model.initial(other)
         _, result = settled(rival, start, rival.run([start])[0])
         pair = [solution(model, data, end, anchored=False) for end in (best, result)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
-from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.expectation import Expectation
@@ -72,9 +72,9 @@ class EMLoop:
         self.spare: list[Parameters] = []
         self.keep, self.results = NOTHING, list[EMResult]()
 
-    def like(self, data: Annotations) -> EMLoop:
-        """Return a loop for a further run on data with another anchor; it keeps no checkpoint."""
-        step = MStep(self.model, data, self.space, self.m_step.schedule)
+    def with_anchor(self, anchor: Tensor) -> EMLoop:
+        """Return a loop for a further run with another anchor ``(N, K)`` of the data; it keeps no checkpoint."""
+        step = MStep(self.model, replace(self.data, anchor=anchor), self.space, self.m_step.schedule)
         step.closed = self.m_step.closed
         loop = EMLoop(step, self.max_iter, self.tol, self.report, accelerate=self.accelerate)
         loop.results = self.results

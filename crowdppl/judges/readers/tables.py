@@ -9,6 +9,7 @@ import pandas as pd
 
 from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS
 from crowdppl.judges.readers.content import Content
+from crowdppl.judges.table import OF_CALLS
 
 # Names of columns by role, in order of preference, compared without capitals. Other tools spell the word for a verdict in two
 # ways.
@@ -22,19 +23,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 # Attribute of a table: names of its columns in the file, and the roles that they were given.
 RENAMED = "crowdppl_renamed"
-KEPT = (
-    "cluster",
-    "swapped",
-    "score",
-    "family",
-    "version",
-    "cost",
-    "seconds",
-    "when",
-    "status",
-    *LENGTHS,
-    *OPPONENT_LENGTHS,
-)
+KEPT = ("cluster", *OF_CALLS, *LENGTHS, *OPPONENT_LENGTHS)
 _PREFERENCE = ("verdict", "judg", "label", "grade", "winner")
 
 

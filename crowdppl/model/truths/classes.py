@@ -151,12 +151,7 @@ class Classes:
         return self.log_by_class(log_joint, parameters, data)
 
     def tempered(
-        self,
-        log_joint: Tensor,
-        factor: Tensor,
-        parameters: Parameters,
-        data: Annotations,
-        lift: Tensor | None = None,
+        self, log_joint: Tensor, factor: Tensor, parameters: Parameters, data: Annotations, lift: Tensor | None = None
     ) -> Tensor:
         """Return class probabilities ``(..., N, K)`` where the log joint of each item counts ``1 / factor (..., N)``.
 

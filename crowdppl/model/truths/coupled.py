@@ -87,12 +87,7 @@ class Coupled(Classes):
         return self._model.log_likelihoods(parameters, data)
 
     def tempered(
-        self,
-        log_joint: Tensor,
-        factor: Tensor,
-        parameters: Parameters,
-        data: Annotations,
-        lift: Tensor | None = None,
+        self, log_joint: Tensor, factor: Tensor, parameters: Parameters, data: Annotations, lift: Tensor | None = None
     ) -> Tensor:
         """As :meth:`Classes.tempered`."""
         return _lifted(self._smoothed(log_joint / factor.unsqueeze(-1), parameters, data).probability, lift)

@@ -83,12 +83,7 @@ class Places(Classes):
         return log_joint
 
     def tempered(
-        self,
-        log_joint: Tensor,
-        factor: Tensor,
-        parameters: Parameters,
-        data: Annotations,
-        lift: Tensor | None = None,
+        self, log_joint: Tensor, factor: Tensor, parameters: Parameters, data: Annotations, lift: Tensor | None = None
     ) -> Tensor:
         """As :meth:`Classes.tempered`, of the likelihood alone: the spread of the items is not that of correlated errors."""
         log_prior = self._model.log_truth(parameters, data)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from crowdppl import arguments
@@ -35,10 +36,12 @@ from crowdppl.inference.scale.sharded import em, gibbs
 from crowdppl.inference.scale.sharded.parts import Parts, opened, processes
 from crowdppl.inference.scale.sharded.plan import Plan
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel, provides
+from crowdppl.model.base import AnnotationModel, Parameters, provides
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.posterior import workers
 
+# What is learned: the point, draws of the accuracy of workers, none of a point, and how the computation went.
+Learned = tuple[Parameters, npt.NDArray[Any], dict[str, Any]]
 METHODS = {
     "em": "EM, a point: for intervals, use gibbs",
     "gibbs": "draws from the posterior (Gibbs sampling with exact conditionals)",
@@ -114,7 +117,7 @@ def distribute(
     report = silent if progress is None else progress
     folder = None if consensus is None else _free(Path(consensus))
     group = processes()
-    options = {"max_iter": max_iter, "tol": tol}
+    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
     if method == "gibbs":
         options = {"chains": chains, "warmup": warmup, "num_samples": num_samples}
     with isolated(seed), torch.no_grad():
@@ -128,15 +131,7 @@ def distribute(
                 words = (method, options, seed, group.size if method == "gibbs" else 0)
                 keep = Checkpoint(checkpoint, _identity(parts, bound, words))
             with keep.stoppable():
-                if method == "em":
-                    ended = em.em(bound, parts, report, keep, max_iter=max_iter, tol=tol)
-                    point, draws, facts = ended.point, np.zeros((0, 0)), em.facts(ended)
-                else:
-                    sampled = gibbs.gibbs(
-                        bound, parts, report, keep, chains=chains, warmup=warmup, num_samples=num_samples
-                    )
-                    point, draws = sampled.mean, sampled.accuracy.numpy()
-                    facts = gibbs.facts(sampled, chains, warmup, num_samples)
+                point, draws, facts = (_by_em if method == "em" else _by_gibbs)(bound, parts, report, keep, **options)
             if folder is not None:
                 report(1, 1, "writing")
                 count = chains * num_samples if method == "gibbs" else 0
@@ -152,6 +147,18 @@ def distribute(
     table = worker_table(names, contents.each, None if len(draws) else accuracy, draws, level)
     facts = {"largest_share": contents.most} | facts
     return LargeResult(point, table, labels, contents.items, contents.annotations, facts, METHODS[method], folder)
+
+
+def _by_em(
+    bound: BoundModel, parts: Parts, report: ProgressCallback, keep: Checkpoint, *, max_iter: int, tol: float
+) -> Learned:
+    ended = em.em(bound, parts, report, keep, max_iter=max_iter, tol=tol)
+    return ended.point, np.zeros((0, 0)), em.facts(ended)
+
+
+def _by_gibbs(bound: BoundModel, parts: Parts, report: ProgressCallback, keep: Checkpoint, **numbers: int) -> Learned:
+    sampled = gibbs.gibbs(bound, parts, report, keep, **numbers)
+    return sampled.mean, sampled.accuracy.numpy(), gibbs.facts(sampled, **numbers)
 
 
 def _suited_model(model: str | AnnotationModel) -> AnnotationModel:

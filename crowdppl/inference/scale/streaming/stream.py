@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +23,7 @@ from crowdppl.inference.scale.result import LargeResult, worker_table
 from crowdppl.inference.scale.streaming import stepwise_em, svi
 from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel, provides
+from crowdppl.model.base import AnnotationModel, Parameters, provides
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.posterior import workers
 
@@ -115,15 +116,10 @@ def stream(
             median, draw, losses = svi.learn(bound, source, guide, passes, batch_size, learning_rate, on_batch)
             point = stepwise_em.Point(*bound.tables(median, sizes), median, 0.0)
             objective = [-loss for loss in losses]
-            draws = (draw() for _ in range(count if guide == "auto" else 0))
         else:
-            with torch.no_grad():
-                step = stepwise_em.maximised if method == "em" else stepwise_em.averaged
-                point, last, objective = stepwise_em.learn(bound, source, step, passes, step_size_exponent, on_batch)
-            # Given the sums the approximation of VB is what a Gibbs step draws from.
-            assert bound.conjugacy is not None
-            conjugacy = bound.conjugacy
-            draws = (conjugacy.gibbs_step(last) for _ in range(count if method == "vb" else 0))
+            point, draw, objective = _by_sums(bound, source, method, passes, step_size_exponent, on_batch)
+        is_point = method == "em" or (method == "svi" and guide == "point")
+        draws = (draw() for _ in range(0 if is_point else count))
         with torch.no_grad():
             accuracy = bound.truths.accuracy(point.parameters, sizes).numpy()
             drawn = np.array([bound.truths.accuracy(draw, sizes).float().numpy() for draw in draws])
@@ -140,6 +136,23 @@ def stream(
         interval_method,
         None if consensus is None else Path(consensus),
     )
+
+
+def _by_sums(
+    model: BoundModel,
+    source: Stored,
+    method: str,
+    passes: int,
+    exponent: float,
+    on_batch: Callable[[int], None],
+) -> tuple[stepwise_em.Point, Callable[[], Parameters], list[float]]:
+    """Return the point of EM or VB, what draws around that of VB, and the objective of each pass but the first."""
+    with torch.no_grad():
+        step = stepwise_em.maximised if method == "em" else stepwise_em.averaged
+        point, last, objective = stepwise_em.learn(model, source, step, passes, exponent, on_batch)
+    # Given the sums the approximation of VB is what a Gibbs step draws from.
+    assert model.conjugacy is not None
+    return point, partial(model.conjugacy.gibbs_step, last), objective
 
 
 def _suited_model(model: str | AnnotationModel, method: str) -> AnnotationModel:

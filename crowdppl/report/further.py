@@ -1,19 +1,37 @@
-"""Sets of labels in the report: how often each label applies and is chosen, and the tasks whose set is least certain."""
+"""Tables of the report that only some results have: of covariates, and of sets of labels."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from crowdppl.posterior.effects import has_effects
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.sets import decisions, has_sets, shares
 from crowdppl.report.rendering import percent
 
-# Rows of each table.
+# Rows of each table of sets.
 ROWS = 50
 
 
+def effects(posterior: Posterior, level: float) -> list[list[str]] | None:
+    """Return what accuracy depends on, a row for each covariate; ``None`` where the model has no effects of covariates."""
+    if not has_effects(posterior):
+        return None
+    return [
+        [
+            str(row["covariate"]),
+            f"{100 * row['accuracy_change']:+.1f}",
+            f"{100 * row['accuracy_change_low']:+.1f} to {100 * row['accuracy_change_high']:+.1f}",
+            f"{row['effect']:+.3g}",
+            f"{row['effect_low']:+.3g} to {row['effect_high']:+.3g}",
+            percent(row["probability_positive"]),
+        ]
+        for row in posterior.effects(level=level).to_dict("records")
+    ]
+
+
 def sets(posterior: Posterior) -> dict[str, Any] | None:
-    """Return the rows of both tables and the number of tasks; ``None`` where annotations are not sets."""
+    """Return how often labels apply and are chosen, the least certain sets, and the number of tasks; ``None`` without sets."""
     if not has_sets(posterior):
         return None
     each = (
