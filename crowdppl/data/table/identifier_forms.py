@@ -186,7 +186,7 @@ def _of_rounded(texts: Sequence[str], role: str, source: str) -> list[str]:
 def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return notes on names that were read as dates, or in another encoding, by another program."""
     notes = []
-    dates = [name for name in texts if len(name) < _LONGEST_DATE and SHEET_DATE.fullmatch(name)]
+    dates = [name for name in texts if "-" in name and len(name) < _LONGEST_DATE and SHEET_DATE.fullmatch(name)]
     if dates and len(dates) < len(texts):
         notes.append(
             f"{source}: {role} names such as {listed(dates, 2)} were probably written as dates by a spreadsheet: export them "
