@@ -100,9 +100,7 @@ def same_numbers(names: Array) -> list[tuple[str, str]]:
     if names.dtype != object:
         return []
     # Fast path: most tables have no such names.
-    if not any(
-        (name[:1] == "0" and len(name) > 1) or (name[-1:] in _ENDS and "." in name) for name in names.tolist()
-    ):
+    if not any((name[:1] == "0" and len(name) > 1) or (name[-1:] in _ENDS and "." in name) for name in names.tolist()):
         return []
     first: dict[str, str] = {}
     out = []
