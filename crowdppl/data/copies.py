@@ -20,6 +20,7 @@ agrees, nothing tells a group that copies from one that knows better, and all of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -112,12 +113,12 @@ def copied_answers(data: Annotations) -> list[Copies]:
         near.setdefault(int(b[pair]), set()).add(int(a[pair]))
     candidates = np.flatnonzero(significance * len(a) < FALSE_ALARMS)
     named = []
-    for pair in candidates[np.argsort(significance[candidates], kind="stable")][:PAIRS]:
+    candidates = candidates[np.argsort(significance[candidates], kind="stable")][:PAIRS]
+    for pair in votes.beyond_chance(candidates, a, b, common, equal):
         one, other = int(a[pair]), int(b[pair])
         suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
-
-        left_out = {one, other} | (suspects if len(suspects) <= SUSPECTS else set())
-        if votes.exceeds_explained(votes.of_worker(one), votes.of_worker(other), left_out, len(a)):
+        suspects = suspects if len(suspects) <= SUSPECTS else set()
+        if votes.exceeds_explained(votes.of_worker(one), votes.of_worker(other), suspects, len(a), counted=2):
             named.append((one, other, int(common[pair]), int(equal[pair])))
     groups = _groups(named, data.J)
     pairs = np.stack([a, b, common, equal], 1)[significance < FALSE_ALARMS]
@@ -197,6 +198,34 @@ class _Votes:
         given = scipy.sparse.csr_array((ones, self.cells.item * K + self.cells.first, self.start), shape=(J, N * K))
         return a, b, number, np.asarray((given @ given.T).tocsr()[a, b]).ravel()
 
+    def beyond_chance(self, pairs: Array, a: Array, b: Array, common: Array, equal: Array) -> Array:
+        """Return those of ``pairs`` whose equal labels exceed what chance explains: few, and the others need no closer look.
+
+        Args:
+            pairs: places in the other arrays, which are those that :meth:`pairs` returns.
+            a: one worker of each pair.
+            b: the other one.
+            common: number of common items.
+            equal: number of equal labels.
+        """
+        if not len(pairs):
+            return pairs
+        J, (N, K) = len(self.start) - 1, self.counts.shape
+        cells = self.cells
+        ones = np.ones(len(cells.item), dtype=np.int32)
+        has = scipy.sparse.csr_array((ones, cells.item, self.start), shape=(J, N))
+        by_label = scipy.sparse.coo_array((ones, (cells.worker * K + cells.first, cells.item)), shape=(J * K, N))
+        # How often each worker gave each label to items of each other worker, (J K, J).
+        given = (by_label.tocsr() @ has.T).tocsr()
+        chance = np.zeros(len(pairs))
+        for k in range(K):
+            chance += np.asarray(given[a[pairs] * K + k, b[pairs]]).ravel() * np.asarray(
+                given[b[pairs] * K + k, a[pairs]]
+            ).ravel().astype(float)
+        chance /= common[pairs].astype(float) ** 2
+        bound = COPIED + (1 - COPIED) * np.minimum(chance, 1.0)
+        return np.asarray(pairs[_at_least(equal[pairs], common[pairs], bound) * len(a) < FALSE_ALARMS])
+
     def others(self, groups: list[Copies]) -> list[ChanceAgreement | None]:
         """Return, for the items of each group, the chance-corrected agreement of workers who are in no group."""
         counts = self.counts.copy()  # (N, L)
@@ -220,21 +249,34 @@ class _Votes:
         return given[kept], most[kept]
 
     def _spread(self, answers: tuple[Array, Array]) -> Array:
-        """Return the label of each item, ``(N,)``, by items and labels; -1 without one."""
-        out = np.full(len(self.counts), -1, dtype=np.int32)
+        """Return the label of each item, ``(N,)``, by items and labels; -1 without one. The next call writes over it."""
+        out = self._room
+        out[self._filled[0]] = -1
         out[answers[0]] = answers[1]
+        self._filled[0] = answers[0]
         return out
 
+    @cached_property
+    def _room(self) -> Array:
+        """Memory for a label of each item, ``(N,)``, -1 but for those of ``_filled``."""
+        return np.full(len(self.counts), -1, dtype=np.int32)
+
+    @cached_property
+    def _filled(self) -> list[Array]:
+        """The items with a label in ``_room``, one array of them."""
+        return [np.zeros(0, dtype=np.intp)]
+
     def exceeds_explained(
-        self, one: tuple[Array, Array], other: tuple[Array, Array], left_out: set[int], tests: int
+        self, one: tuple[Array, Array], other: tuple[Array, Array], left_out: set[int], tests: int, *, counted: int
     ) -> bool:
         """Return whether labels are equal more often than if ``COPIED`` were copied and accuracy explained the rest.
 
         Args:
             one: items, ascending, and labels of a worker, or of a group.
             other: those of another one.
-            left_out: workers who are not counted among the others: both of these, and suspects.
+            left_out: workers who are not counted among the others, besides these.
             tests: number of tests that share the level.
+            counted: whose labels are those of one worker, who is none of the others: 2 for both, 1 for ``other`` alone.
 
         Returns:
             That; ``False`` where too little is known.
@@ -253,7 +295,9 @@ class _Votes:
         chance = float(_shares(first, self.counts.shape[1]) @ _shares(second, self.counts.shape[1]))
         if not exceeds(chance):  # whatever accuracy explains: most pairs, at a fraction of the time
             return False
-        others = self.counts[items].copy()  # (n, L)
+        others, each = self.counts[items], np.arange(len(items))  # (n, L)
+        for labels in (second, first)[:counted]:
+            others[each, labels] -= 1
         for worker in left_out:
             labels = self._spread(self.of_worker(worker))[items]
             here = np.flatnonzero(labels >= 0)
@@ -329,14 +373,13 @@ def _joining(votes: _Votes, group: Copies, groups: list[Copies], pairs: Array) -
     agreed = votes.agreed(group.workers)
     out = []
     for worker in sorted(set(touching[:, :2].ravel().tolist()) - somebody):
-        left_out = members | {worker}
-        if votes.exceeds_explained(agreed, votes.of_worker(worker), left_out, len(votes.start) - 1):
+        if votes.exceeds_explained(agreed, votes.of_worker(worker), members, len(votes.start) - 1, counted=1):
             rows = touching[(touching[:, :2] == worker).any(1)]
             out += [tuple(int(value) for value in row) for row in rows]
     return out  # type: ignore[return-value]  # four columns
 
 
-def _at_least(equal: Array, common: Array, rate: float) -> Array:
+def _at_least(equal: Array, common: Array, rate: float | Array) -> Array:
     """Return the binomial probability of at least so many equal labels; ``scipy.stats`` takes long to import."""
     return np.asarray(np.where(equal > 0, scipy.special.betainc(np.maximum(equal, 1), common - equal + 1, rate), 1.0))
 

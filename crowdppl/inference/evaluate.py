@@ -202,7 +202,9 @@ class _Run:
         if out.published is not None:
             out.published.copy_(published)
         out.probability.copy_(mean)
-        step = chunk(data, total)
+        # The prior has no arrays of the items; what the model derives may have.
+        derives = any({"annotation", "item"} & set(axes) for axes in model.dims.values())
+        step = chunk(data, total, items=derives)
         for start in range(0, total, step):
             part = slice(start, min(start + step, total))
             parameters = {name: value[part] for name, value in flat.items()}

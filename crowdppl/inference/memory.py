@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 KEEP_BYTES = 2**30
 # Draws kept of a Gibbs sampler's run of any length: enough for the ends of intervals, and files and views stay small.
 KEPT = 1000
-# Draws around a point that a fit takes unless it is given their number: as many as so many operations allow (a second), and no
-# fewer than this. The Monte Carlo error of an interval's ends is then a tenth of the standard deviation, in place of .07 of it,
-# and data on which a draw takes long are large ones, with small standard deviations.
-OPERATIONS, LEAST = 10**9, 400
+# Draws around a point that a fit takes unless it is given their number: as many as so many operations allow (half a second), and
+# no fewer than this. The Monte Carlo error of an interval's ends is then a seventh of the standard deviation, in place of .07 of
+# it, and data on which a draw takes long are large ones, with small standard deviations.
+OPERATIONS, LEAST = 6 * 10**8, 200
 # Temporary arrays of batched draws take at most this many bytes: within the caches, and small enough for the allocator to
 # retain (larger ones come from the system page by page: measured five times slower at 2**27).
 WORK_BYTES = 2**22
@@ -106,9 +106,15 @@ def thinned_note(kept: int, requested: int) -> str:
     return f"kept {kept:,} of {requested:,} draws, to stay within {KEEP_BYTES / 2**30:g} GiB of memory"
 
 
-def chunk(data: Annotations, total: int) -> int:
-    """Return how many of ``total`` draws to handle at once so that their temporary arrays stay within :func:`work_bytes`."""
-    each = 8 * 4 * max(data.N * data.K, data.J * data.K**2)
+def chunk(data: Annotations, total: int, *, items: bool = True) -> int:
+    """Return how many of ``total`` draws to handle at once so that their temporary arrays stay within :func:`work_bytes`.
+
+    Args:
+        data: the annotations.
+        total: number of draws.
+        items: whether there are arrays of the items.
+    """
+    each = 8 * 4 * max(data.N * data.K if items else 1, data.J * data.K**2)
     return max(1, min(total, work_bytes(data) // each))
 
 

@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 _MANY = 20_000
 # A whole number, its leading zeros and its decimals of zeros apart.
 _PLAIN = re.compile(r"0*(\d+?)(?:\.0*)?", re.ASCII)
+# How decimals of zeros end.
+_ENDS = ("0", ".")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 # Kinds of arrays that hold text: those of a file that was read have a length, those of a table are objects.
 TEXT = "OU"
@@ -100,7 +102,7 @@ def same_numbers(names: Array) -> list[tuple[str, str]]:
     if names.dtype != object:
         return []
     # Fast path: most tables have no such names.
-    if not any(name[:1] == "0" or name[-2:] == ".0" or name[-1:] == "." for name in names.tolist()):
+    if not any((name[:1] == "0" and len(name) > 1) or (name[-1:] in _ENDS and "." in name) for name in names.tolist()):
         return []
     first: dict[str, str] = {}
     out = []

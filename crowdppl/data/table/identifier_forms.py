@@ -57,6 +57,8 @@ _NUMERIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
+_FILE_ENDS = ("g", "f", "p", "v", "3", "4", "t", "n", "l", "m")
+_SIGNS = ("+", "-")
 _NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
 _HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
 # Signs of a text that is escaped, for HTML or an address; signs of a code or an e-mail address, in no word for nobody.
@@ -186,7 +188,7 @@ def _of_rounded(texts: Sequence[str], role: str, source: str) -> list[str]:
 def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return notes on names that were read as dates, or in another encoding, by another program."""
     notes = []
-    dates = [name for name in texts if len(name) < _LONGEST_DATE and SHEET_DATE.fullmatch(name)]
+    dates = [name for name in texts if "-" in name and len(name) < _LONGEST_DATE and SHEET_DATE.fullmatch(name)]
     if dates and len(dates) < len(texts):
         notes.append(
             f"{source}: {role} names such as {listed(dates, 2)} were probably written as dates by a spreadsheet: export them "
@@ -233,7 +235,8 @@ def _shorter(form: str, role: str) -> str:
         return form.partition("@")[0]
     if role == "judge":
         return form.rpartition("/")[2]
-    return match[1] if (match := _FILE.fullmatch(form)) else form
+    # The expression alone would try each dot of a long name.
+    return match[1] if form.endswith(_FILE_ENDS) and (match := _FILE.fullmatch(form)) else form
 
 
 def _as_number(name: str) -> str:
@@ -246,16 +249,17 @@ def _form(name: str, role: str) -> str:
     Of workers, also with their names in another order, and without accents.
     """
     # Fast path: most names are plain.
-    if (name.isalnum() and name.isascii()) or _NUMBER.fullmatch(name):
+    if (name.isalnum() and name.isascii()) or (name[:1] in _SIGNS and _NUMBER.fullmatch(name)):
         return name.lower()
     text = decoded(name)
-    if role in _PEOPLE and (address := _WITH_ADDRESS.fullmatch(text.strip())):
+    if role in _PEOPLE and "@" in text and (address := _WITH_ADDRESS.fullmatch(text.strip())):
         text = address[1]
     text = unquote(text) if "%" in text else text
     text = html.unescape(text) if "&" in text else text
     quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
     text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
-    text = _ADDRESS.sub("", text.replace("\\", "/"), count=1) if "/" in text or "\\" in text else text
+    text = text.replace("\\", "/") if "\\" in text else text
+    text = _without_protocol(text) if "//" in text else text
     text = text.removeprefix("./").rstrip("/")
     text = same_look(text).casefold() if text.isascii() else skeleton(text)
     if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
@@ -267,7 +271,20 @@ def _form(name: str, role: str) -> str:
             text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
         text, at, place = text.partition("@")
         return _words(text, " ") + (at + place if text else place)
-    return _GAPS.sub(" ", _HASH.sub("", text)).strip()
+    text = _HASH.sub("", text) if text[:1] == "#" else text
+    # White space is single spaces by now.
+    return (_GAPS.sub(" ", text) if "_" in text else text).strip()
+
+
+def _without_protocol(text: str) -> str:
+    """Return a text without the first ``//``, and ``http:`` before or ``www.`` after it."""
+    if not text.isascii():
+        return _ADDRESS.sub("", text, count=1)
+    # As the expression does, which takes long to search a name.
+    before, _, after = text.partition("//")
+    lower = before[-6:].lower()
+    before = before[:-6] if lower == "https:" else before[:-5] if lower[-5:] == "http:" else before
+    return before + (after[4:] if after[:4].lower() == "www." else after)
 
 
 def _words(text: str, between: str) -> str:

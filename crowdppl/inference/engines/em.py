@@ -99,7 +99,7 @@ def em(
             networks or in which an item has several truths.
         accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008; from several steps
             where both are compiled, Anderson 1965), falling back to the plain step wherever the log posterior would fall.
-        num_samples: draws for intervals, see ``interval_method`` of the result; ``None`` for as many as suffice in a second.
+        num_samples: draws for intervals, see ``interval_method`` of the result; ``None`` for as many as suffice in half a second.
         learning_rate: of Adam, for networks.
         batch_size: items in a mini-batch, for networks.
         epochs: passes over the items in one M step, for networks.
