@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from baselines import SCHEDULE  # puts the folder of common on the path
+from baselines import SCHEDULE, VOTE_DRAWS, of_votes  # puts the folder of common on the path
 from common import arguments, fit, spread, table, write
 from records import folder_of, load
 
@@ -123,11 +123,10 @@ def accuracies(quick: bool) -> dict[str, dict[str, list[float]]]:
         name: {str(r): [] for r in levels} for name in ("majority", *MODELS, ALONE)
     }
     for r in levels:
+        accuracy["majority"][str(r)] = of_votes(data, truth, r)
         for seed in seeds:
             part = thinned(data, per_item=r, seed=seed)
             known = truth.loc[part.items].to_numpy()
-            share = part.majority().numpy()[np.arange(part.N), known]
-            accuracy["majority"][str(r)].append(float(np.where(share == 0.5, 0.5, share > 0.5).mean()))
             for name, (model, method, settings) in MODELS.items():
                 given = part.to(dtype=torch.float32) if isinstance(model, LIA) else part
                 posterior, _ = fit(given, model, method=method, seed=seed, **settings)
@@ -162,8 +161,9 @@ def main() -> None:
         if name in PAPER:
             source = "" if "not in the paper" in name else ", paper"
             rows.append([f"{name}{source}", *(f"{PAPER[name][REDUNDANCY.index(r)]:.1f}" for r in levels)])
+    draws = len(accuracy["LIA-E"][str(levels[0])])
     body = f"""108 pictures, each annotated by all of 39 annotators; `r` annotations of each picture drawn at random,
-{len(accuracy["majority"][str(levels[0])])} times. Accuracy in per cent, mean and standard deviation. LIA-E: `lia` without
+{draws} times (majority: {VOTE_DRAWS}). Accuracy in per cent, mean and standard deviation. LIA-E: `lia` without
 features, with its defaults: {SCHEDULE["steps"]} gradient steps per M step and {SCHEDULE["fine_tune"]} of fine-tuning at a rate of
 {SCHEDULE["learning_rate"]} (paper: 1,000 each at .001).
 
