@@ -165,7 +165,14 @@ def common_confusions() -> list[Row | Claim]:
 def pictures_of_cifar() -> list[Row | Claim]:
     """Return Figure 4 of CoNAL on features of CIFAR-10."""
     rows: list[Row | Claim] = []
-    for name, figures in (stored("paper_conal_cifar10") or {}).items():
+    measured = stored("paper_conal_cifar10") or {}
+    paired = [
+        100 * (a - b)
+        for own in measured.values()
+        for a, b in zip(own["crowd layer, MW (DL-CL)"], own["CoNAL, end to end"], strict=True)
+    ]
+    behind, points = [d > 0 for d in paired], float(np.mean(paired)) if paired else math.nan
+    for name, figures in measured.items():
         mean = {method: 100 * float(np.mean(values)) for method, values in figures.items()}
         names = ("CoNAL, end to end", "crowd layer, MW (DL-CL)", "hard majority (DL-MV)")
         own, *others = (mean[method] for method in names)
@@ -175,7 +182,7 @@ def pictures_of_cifar() -> list[Row | Claim]:
                 "Figure 4",
                 f"{' / '.join(f'{mean[method]:.1f}' for method in names)}, truth {mean['truth']:.1f}",
                 own > max(others),
-                "" if own > max(others) else CIFAR,
+                "" if own > max(others) else CIFAR.format(cases=len(behind), less=sum(behind), points=points),
                 len(figures["truth"]),
             )
         )
@@ -184,8 +191,9 @@ def pictures_of_cifar() -> list[Row | Claim]:
 
 CIFAR = (
     "Features of the images, computed without labels, and one hidden layer stand in place of the paper's network on images. "
-    "Where the common wrong class is as frequent as the right one, a fit from the annotations alone can exchange the classes of "
-    "a pair. The standard error of a difference is about two points with one seed."
+    "On these CoNAL is less accurate than the crowd layer on the same crowd in {less} of {cases} cases, by {points:.1f} points on "
+    "average. Where the common wrong class is as frequent as the right one (error rate .6), a fit from the annotations alone can "
+    "exchange the classes of a pair."
 )
 
 
