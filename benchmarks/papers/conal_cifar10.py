@@ -83,6 +83,8 @@ def page(results: dict[str, dict[str, list[float]]], dimensions: int) -> str:
     """Write the page of the sets that were measured."""
     rows = [[name, *(spread(own[method]) for method in METHODS)] for name, own in results.items()]
     seeds = min(len(own["truth"]) for own in results.values())
+    hard_case = [own for name, own in results.items() if name.endswith("rate 0.6")]
+    most = max((100 * np.mean(own[method]) for own in hard_case for method in METHODS[1:]), default=np.nan)
     behind = [b - a for own in results.values() for a, b in zip(own[METHODS[3]], own[METHODS[2]], strict=True)]
     return f"""{ITEMS:,} images of six classes of CIFAR-10 ({", ".join(ANIMALS)}), {VALID:,} to choose the epoch and
 {TEST:,} for the test, drawn for each seed. 30 annotators, each of whom labels an image with equal probability, three labels an
@@ -98,8 +100,8 @@ images). The accuracy with the true labels is that of the first column, and only
 with the paper's. Which six classes the paper takes is not at hand.
 
 CoNAL is less accurate than the crowd layer on the same crowd in {sum(d > 0 for d in behind)} of {len(behind)} cases, by
-{100 * np.mean(behind):.1f} points on average: the order of the paper's figure is not that of these features. Where the common wrong
-class is as frequent as the right one (error rate .6) no method learns much from the annotations alone.
+{100 * np.mean(behind):.1f} points on average: the order of the paper's figure is not that of these features. Where the common
+wrong class is as frequent as the right one (error rate .6) no method has more than {most:.0f}% on average.
 """
 
 
