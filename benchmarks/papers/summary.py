@@ -192,8 +192,8 @@ def pictures_of_cifar() -> list[Row | Claim]:
 CIFAR = (
     "Features of the images, computed without labels, and one hidden layer stand in place of the paper's network on images. "
     "On these CoNAL is less accurate than the crowd layer on the same crowd in {less} of {cases} cases, by {points:.1f} points "
-    "on average. Where the common wrong class is as frequent as the right one (error rate .6), a fit from the annotations alone can "
-    "exchange the classes of a pair."
+    "on average. Where the common wrong class is as frequent as the right one (error rate .6), a fit from the annotations alone "
+    "can exchange the classes of a pair."
 )
 
 
