@@ -17,6 +17,7 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.arguments import PositiveInt, checked
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.table.columns import series
 from crowdppl.errors import DataError, listed
 
 __all__ = ["from_probabilities"]
@@ -68,7 +69,7 @@ def from_probabilities(
         rows = (np.flatnonzero(invalid)[:3] + 1).tolist()
         raise DataError(f"probability, row {listed(rows)}: probabilities must be at least 0 and sum to one")
     counts = _parts(p, parts)
-    given = {"task": np.asarray(task), "worker": np.asarray(worker)}
+    given = {name: series(values, name) for name, values in (("task", task), ("worker", worker))}
     if any(len(values) != len(p) for values in given.values()):
         sizes = ", ".join(f"{name} has {len(values):,}" for name, values in given.items())
         raise DataError(
@@ -76,8 +77,8 @@ def from_probabilities(
         )
     label = np.repeat(np.tile(np.arange(len(names)), len(p)), counts.reshape(-1))
     data = Annotations.from_arrays(
-        np.repeat(given["task"], parts),
-        np.repeat(given["worker"], parts),
+        given["task"].repeat(parts),
+        given["worker"].repeat(parts),
         np.array(names, dtype=object)[label] if labels is not None else label,
         labels=names,
         items=items,
