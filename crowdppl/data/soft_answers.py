@@ -33,7 +33,7 @@ def from_probabilities(
     worker: Annotated[Any, arguments.anything],
     probability: Annotated[npt.ArrayLike, arguments.array("answer", "class")],
     *,
-    labels: Iterable[Any] | None = None,
+    labels: Annotated[Iterable[Any] | None, arguments.a_list] = None,
     items: Iterable[Any] | None = None,
     workers: Iterable[Any] | None = None,
     features: Annotated[Any, arguments.anything] = None,
