@@ -515,7 +515,7 @@ def oracles() -> Experiment:
         "accuracy. The paper's statement is about LIA; [details](benchmarks/paper-bluebirds.md).",
     )
     crowd = (
-        "The crowd is wrong about {wrong_items} of {items} items, where {others_wrong:.0%} of its annotations are incorrect; by "
+        "The fit is wrong about {wrong_items} of {items} items, where {others_wrong:.0%} of its annotations are incorrect; by "
         "the estimated labels, a worker who shares these errors is as accurate as the one who is always right."
     )
     for name, judges in (stored("paper_bluebirds", "reference") or {}).items():
