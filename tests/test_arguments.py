@@ -41,7 +41,17 @@ from crowdppl import (
 )
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
-from crowdppl.data import datasets, diagnostics, download, experiments, joining, read, synthetic, worker_information
+from crowdppl.data import (
+    datasets,
+    diagnostics,
+    download,
+    experiments,
+    joining,
+    read,
+    soft_answers,
+    synthetic,
+    worker_information,
+)
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
 from crowdppl.inference.scale import sharded, streaming
@@ -69,7 +79,7 @@ MODULES = [
     worker_information,
     sbc,
 ]
-MODULES += [sharded, streaming, synthetic, joining, workers, truth_discovery]
+MODULES += [sharded, soft_answers, streaming, synthetic, joining, workers, truth_discovery]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate, learning.Classifier]
 CLASSES += [judges.Verdicts, judges.HumanLabels, NumericAnnotations, NumericPosterior]
 # Methods that models and engines call with tensors of their own making, inside a fit; and one that always refuses.
@@ -531,6 +541,14 @@ def calls(place):
         "synthetic.two_gaussians": {"seed": 0, "train": 5, "test": 2},
         "synthetic.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},
         "synthetic.easy_and_hard": {"seed": 0, "items": 5},
+        "synthetic.perturbed_networks": {
+            "features": np.eye(4),
+            "truth": [0, 1, 2, 0],
+            "seed": 0,
+            "workers": 6,
+            "per_item": 2.0,
+        },
+        "soft_answers.from_probabilities": {"task": [0, 1], "worker": [0, 0], "probability": [[0.2, 0.8], [1.0, 0.0]]},
         "experiments.thinned": {"data": data(), "per_item": 2, "seed": 0},
         "experiments.with_reference_workers": {"data": data(), "truth": {0: 0, 1: 1}, "seed": 0},
         "workers.probability_better": {**p, "a": "u", "b": "v"},

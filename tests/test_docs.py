@@ -123,6 +123,7 @@ PUBLIC = (
     "crowdppl.data.masks",
     "crowdppl.data.read",
     "crowdppl.data.experiments",
+    "crowdppl.data.soft_answers",
     "crowdppl.data.synthetic",
     "crowdppl.export",
     "crowdppl.inference.scale.result",

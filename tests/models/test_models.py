@@ -13,7 +13,14 @@ from scipy import stats
 
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
-from crowdppl.data.synthetic import FOUR_SHARES, common_and_individual, four_abilities, three_gaussians, two_gaussians
+from crowdppl.data.synthetic import (
+    FOUR_SHARES,
+    common_and_individual,
+    four_abilities,
+    perturbed_networks,
+    three_gaussians,
+    two_gaussians,
+)
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated
@@ -584,6 +591,39 @@ def test_four_abilities_by_given_matrices():
     np.testing.assert_array_equal(s.data.label.numpy(), np.where(right, truth[s.data.item], 1))
 
 
+def test_perturbed_networks():
+    """The more noise, the more errors; which they are depends on the item, not only on its class."""
+    drawn = three_gaussians(seed=0, workers=10)
+    x, truth = drawn.data.features.numpy(), drawn.truth
+    s = perturbed_networks(x, truth, seed=1, workers=200)
+    assert torch.equal(s.data.label, perturbed_networks(x, truth, seed=1, workers=200).data.label)
+    assert (s.data.N, s.data.K, s.data.J) == (2457, 3, 200)
+    np.testing.assert_array_equal(s.data.features, x)
+    item, worker, label = (v.numpy() for v in (s.data.item, s.data.worker, s.data.label))
+    p, z = s.parameters["probability"], truth[item]
+    np.testing.assert_allclose(p.sum(1), 1)
+    # Labels are draws of these probabilities: five standard errors of 12,000.
+    assert (label == z).mean() == pytest.approx(p[np.arange(len(z)), z].mean(), abs=0.02)
+    group = s.parameters["group"][worker]
+    correct = [(label == z)[group == m].mean() for m in range(3)]
+    assert correct[0] > 0.88
+    assert correct[0] > correct[1] + 0.1 > correct[2] + 0.2
+    # Of one annotator and one class, as a confusion matrix has it, probabilities would be the same.
+    spread = [p[(worker == j) & (z == k), k].std() for j in range(20) for k in range(3)]
+    assert np.median(spread) > 0.1
+
+
+def test_networks_without_noise_are_one():
+    """All annotators then state the same probabilities of an item, near those of the best classifier."""
+    drawn = three_gaussians(seed=0, workers=10, test=0)
+    s = perturbed_networks(
+        drawn.data.features.numpy(), drawn.truth, seed=0, workers=9, noise=(0.0,), share=(1.0,), per_item=9
+    )
+    p = s.parameters["probability"].reshape(2457, 9, 3)
+    np.testing.assert_allclose(p, p[:, :1].repeat(9, 1), atol=1e-9)
+    assert (p[:, 0].argmax(1) == drawn.truth).mean() == pytest.approx(0.944, abs=0.02)
+
+
 @pytest.mark.parametrize("asymmetric", [False, True])
 def test_common_and_individual(asymmetric):
     s = common_and_individual(seed=0, items=2000, common=0.4, common_strength=0.8, asymmetric=asymmetric)
@@ -687,6 +727,14 @@ def test_two_gaussians():
         (lambda: common_and_individual(seed=0, truth=[0, 1]), "pass both or neither"),
         (lambda: common_and_individual(seed=0, items=2, test=1, truth=[0, 1], features=np.eye(2)), "each of 3 items"),
         (lambda: common_and_individual(seed=0, items=2, test=0, truth=[0, 9], features=np.eye(2)), "from 0 to 9"),
+        (lambda: perturbed_networks(np.eye(2), [0, 1], seed=0, workers=2), "workers=2"),
+        (lambda: perturbed_networks(np.eye(2), [0, -1], seed=0, workers=5), "truth has a class -1"),
+        (lambda: perturbed_networks(np.eye(3), [0, 1], seed=0, workers=5), "features has 3 rows"),
+        (lambda: perturbed_networks(np.eye(2), [0, 1], seed=0, workers=5, share=(1.0,)), "share has 1 groups"),
+        (
+            lambda: perturbed_networks(np.eye(2), [0, 1], seed=0, workers=5, share=(0.2, 0.2, 0.2)),
+            "share must have",
+        ),
         (lambda: two_gaussians(seed=0, sensitivity=(0.5,)), "1 sensitivities"),
     ],
 )
