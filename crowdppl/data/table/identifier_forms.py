@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl.data.table.cells import is_structured, parsed
 from crowdppl.data.table.missing_words import PROGRAMS
 from crowdppl.data.table.spellings import same_look, skeleton, visible
 from crowdppl.errors import listed
@@ -31,10 +33,23 @@ SHEET_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}", re.IGNORE
 _PERSON = re.compile(r"(human|person|annotator|expert|rater|crowd|worker)s?(_?\d+)?")
 _PEOPLE = ("worker", "judge")
 _LONGEST_DATE = 7
+_LONGEST_WORD = 10
+# Signs at the beginning of a list or an object, and how much of one is shown.
+_OBJECT, _SHOWN = ("{", "["), 60
 _NOBODY = frozenset(
     ("none", "na", "unknown", "undefined", "anonymous", "anon", "anonymized", "not-logged-in", "guest", "deleted")
 )
 _FOR_NOBODY = _NOBODY | PROGRAMS
+# Words for no item, where most items are numbered.
+_NO_ITEM = frozenset(("unknown", "none", "na", "untitled", "unnamed", "no id", "missing", "anonymous"))
+# Programs and keys of a test among people.
+_NO_PERSON = re.compile(
+    r"(model|predict(ions?|ed|or)|pred|classifier|baseline|machine|bot|auto(mat(ic|ed))?|system)(_?(v?\d[\d_.]*|[a-z]))?"
+    r"|gt|gold_?label|answer_?key|test_?questions?"
+)
+_CAPITALS = re.compile("[A-Z]{2}")
+_BETWEEN_THOUSANDS = re.compile("[^0-9]")
+_THOUSANDS = re.compile(r"\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+")
 _SUMMARY = re.compile(
     r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicat(ed|ion|ors?)|arbit(er|rator)|tie_?breaker|final"
     r"|resolved|curated|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
@@ -42,6 +57,8 @@ _SUMMARY = re.compile(
 )
 # Between the names of several people, and a name with an e-mail address behind it.
 _TOGETHER = re.compile(r"\s*[;,/|&+]\s*|\s+(?:and|und|et)\s+")
+# The same between names in a list, and where a name may have no such part of its own.
+_LISTED, _SHARED_CELL = re.compile(r"\s*[;|]\s*"), re.compile(r"\s*[;,|]\s*")
 _WITH_ADDRESS = re.compile(r"[^<>()@]+[<(](?:mailto:)?([^<>()\s@]+@[^<>()\s@]+)[>)]")
 # Names of sessions by their time, after the name of a data set or without one; at least so many show it.
 _TIME = re.compile(
@@ -101,6 +118,12 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     notes = []
     # Items are many, and are looked up as they are written.
     nothing = sorted({*PROGRAMS, "None"}.intersection(texts))
+    if role not in _PEOPLE:
+        words = [name for name in texts if len(name) <= _LONGEST_WORD and not name[-1:].isdigit()]
+        words = [name for name in words if _words(name, " ") in _NO_ITEM]
+        words = [name for name in words if name not in nothing]
+        if words and 2 * sum(any(map(str.isdigit, name)) for name in texts) > len(texts):
+            nothing += words
     if role in _PEOPLE:
         # Most names have digits, or are e-mail addresses, and are none of these.
         words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
@@ -112,6 +135,7 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
                 f"{source}: the {role} {summary[0]!r} is none by its name: if these labels are true ones or summarize others, "
                 f"drop the rows, and give true ones as {given}=..."
             )
+        notes += _of_programs_among_people(texts, source) if role == "worker" else []
         if role == "judge" and len(texts) > 1:
             notes += [
                 f"{source}: the judge {name!r} is a person by its name: verdicts of people are to be given as human=..."
@@ -121,6 +145,22 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     return [*notes, _as_name(nothing, role, source)] if nothing else notes
 
 
+def _of_programs_among_people(texts: Sequence[str], source: str) -> list[str]:
+    """Return a note on a worker by the name of a program or of a key, where most others have no such name."""
+    if len(texts) > MOST:
+        return []
+    none = [name for name in texts if _NO_PERSON.fullmatch(_words(name, "_"))]
+    # GT beside AB and KL are initials.
+    initials = sum(map(bool, map(_CAPITALS.fullmatch, texts)))
+    none = [name for name in none if not (initials > 1 and _CAPITALS.fullmatch(name))]
+    if not none or 2 * len(none) >= len(texts):
+        return []
+    return [
+        f"{source}: the worker {none[0]!r} is read as a person like the others, and may be a program or a key by its name: if so, "
+        f"drop the rows, and give true labels as truth=..."
+    ]
+
+
 def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note on names that consist of other names, as where several people share a cell."""
     if role not in _PEOPLE:
@@ -128,13 +168,29 @@ def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
     joined = [name for name in texts if _TOGETHER.search(name)]
     known = {name.strip().casefold() for name in texts} if joined else set()
     for name in joined:
-        parts = [part.strip().casefold() for part in _TOGETHER.split(name) if part.strip()]
+        parts = _parts(name, _TOGETHER)
         if len(set(parts)) > 1 and known.issuperset(parts):
-            return [
-                f"{source}: the {role} {name!r} is read as one, though its parts are names of other {role}s; if it is several, "
-                f"write a row for each"
-            ]
+            return [_as_one(name, f"its parts are names of other {role}s", role, source)]
+    if role != "worker":
+        return []
+    times = Counter(part for name in joined for part in set(_parts(name, _LISTED)))
+    for name in joined:
+        parts = _parts(name, _SHARED_CELL)
+        if len(parts) > 1 and not known.isdisjoint(parts):
+            return [_as_one(name, "a part of it is the name of another worker", role, source)]
+        # Parts of a list are in other lists, too; of auth0|x1 and auth0|x2 one is the name of a service.
+        parts = _parts(name, _LISTED)
+        if len(parts) > 1 and (len(texts) == 1 or all(times[part] > 1 for part in parts)):
+            return [_as_one(name, "it is a list by its signs", role, source)]
     return []
+
+
+def _parts(name: str, between: re.Pattern[str]) -> list[str]:
+    return [part.strip().casefold() for part in between.split(name) if part.strip()]
+
+
+def _as_one(name: str, why: str, role: str, source: str) -> str:
+    return f"{source}: the {role} {name!r} is read as one, though {why}; if it is several, write a row for each"
 
 
 def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
@@ -191,6 +247,12 @@ def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
         notes.append(
             f"{source}: {role} names such as {listed(dates, 2)} were probably written as dates by a spreadsheet: export them "
             f"again as text"
+        )
+    objects = [name for name in texts if name[:1] in _OBJECT and is_structured(parsed(name))]
+    if objects:
+        notes.append(
+            f"{source}: {role} names such as {objects[0][:_SHOWN]!r} are lists or objects: write the identifier in a column of its "
+            f"own"
         )
     lost = [name for name in texts if "\ufffd" in name]
     if lost:
@@ -257,6 +319,8 @@ def _form(name: str, role: str) -> str:
     text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
     text = _ADDRESS.sub("", text.replace("\\", "/"), count=1) if "/" in text or "\\" in text else text
     text = text.removeprefix("./").rstrip("/")
+    if _THOUSANDS.fullmatch(text):
+        return _BETWEEN_THOUSANDS.sub("", text)
     text = same_look(text).casefold() if text.isascii() else skeleton(text)
     if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
         return text.replace("-", "")

@@ -21,8 +21,30 @@ Array = npt.NDArray[Any]
 # Rows that share nothing with any other row are named up to this number, or as a block at the end of a table twice as long.
 _MOST_ALONE, _FEWEST = 2, 4
 _STATUS = re.compile(
-    r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted|rejected|discarded"
-    r"|cancell?ed|excluded|invalid|spam|draft|archived|removed|voided)"
+    r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted?|reject(ed)?"
+    r"|discard(ed)?|cancell?ed|excluded?|invalid|spam|draft|archived|removed?|voided|superseded|obsolete|outdated|withdrawn"
+    r"|retracted|overwritten|replaced|practi[cs]e(_?trial)?|training(_?(trial|item))?|warm_?up|tutorial|trap|catch_?trial"
+    r"|attention_?(check|test|trial)|screening|failed_?((attention|quality)_?)?check)"
+)
+# Flags of rows that count, and dates of what ends a row.
+_COUNTS = re.compile(
+    r"(is_?|was_?)?(latest|current|valid|accept(ed)?|approved?|includ(ed?)|keep|kept|usable|submitted)"
+    r"(_?(annotation|label|row|version))?|passed_?((attention|quality)_?)?checks?"
+)
+_ENDED = re.compile(
+    r"(deleted|removed|rejected|cancell?ed|discarded|superseded|archived|withdrawn|voided|invalidated|retracted)"
+    r"_(at|on|date|time|timestamp)"
+)
+# Columns that say in what part of a study a row was given, and parts that do not count.
+_PART = re.compile(r"(trial|block|task|session|round|item|question)_?(type|kind)|phase|stage|block|mode")
+_NO_PART = re.compile(
+    r"(practi[cs]e|training|warm[ _-]?up|tutorial|qualification|calibration|screening|demo|catch|attention([ _-]?check)?|instructed)"
+    r"([ _-]?(trial|item|phase|block|round|set|test|question)s?)?([ _-]?\d)?"
+)
+# Columns by which a later answer of a worker replaces an earlier one, and with a label in place of the one that is read.
+_VERSION = re.compile(r"(annotation_?|label_?|answer_?)?(version|revision|edit)(_?(id|no|nr|num|number|index))?")
+_CORRECTED = re.compile(
+    r"(corrected|revised|updated|new|fixed|reviewed|edited|post_?review)_?(label|class|answer|annotation|category|rating)"
 )
 _REFUSED = frozenset(
     (
@@ -133,6 +155,12 @@ def notes_on_columns(
             continue
         if _STATUS.fullmatch(plain):
             notes += _of_status(frame[name], plain, source)
+        elif _COUNTS.fullmatch(plain) or _ENDED.fullmatch(plain) or _PART.fullmatch(plain):
+            notes += _of_rows_left(frame[name], plain, source)
+        elif _VERSION.fullmatch(plain):
+            notes += _of_versions(frame, used, name, source)
+        elif _CORRECTED.fullmatch(plain):
+            notes += _of_corrections(frame, used, name, source)
         elif _COUNT.fullmatch(plain):
             notes += _of_counts(frame[name], frame[used[0]], source)
         elif _TRUE.fullmatch(plain) and not truth_known:
@@ -180,6 +208,64 @@ def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     return [
         f"{source}: {rows} {listed(refused, 3)} in the column {str(column.name)!r}, which is not used; if these annotations are "
         f"not to count, drop the rows"
+    ]
+
+
+def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
+    """Return a note on rows that do not count by a flag, a date of their end, or a part of the study."""
+    if _ENDED.fullmatch(plain):
+        texts = column.astype(object).map(lambda value: "" if pd.isna(value) else str(value).strip())
+        size, what = int((texts != "").sum()), "a date"
+    else:
+        try:
+            counts = column.astype(object).where(column.notna(), "").value_counts()
+        except TypeError:  # lists and objects
+            return []
+        folded = [str(value).strip().casefold() for value in counts.index]
+        if _PART.fullmatch(plain):
+            left = [n for n, value in enumerate(folded) if _NO_PART.fullmatch(value)]
+        else:
+            left = [n for n, value in enumerate(folded) if value in _NO] if set(folded) <= _YES | _NO else []
+        size = int(counts.iloc[left].sum())
+        what = ", ".join(repr(folded[n]) if folded[n] else "no value" for n in left[:3])
+    if not 0 < size < len(column):
+        return []
+    rows = "1 row has" if size == 1 else f"{size:,} rows have"
+    return [
+        f"{source}: {rows} {what} in the column {str(column.name)!r}, which is not used; if these annotations are not to count, "
+        f"drop the rows"
+    ]
+
+
+def _of_versions(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
+    """Return a note where a column of versions tells annotations of an item by one worker apart."""
+    keys = [_codes(frame[column]) for column in (*used[:2], name)]
+    if any(key is None for key in keys):
+        return []
+    rows = pd.DataFrame(dict(enumerate(keys)))
+    several = rows.drop_duplicates().duplicated([0, 1], keep=False)
+    if not several.any():
+        return []
+    return [
+        f"{source}: the column {str(name)!r} tells annotations of an item by one worker apart, and all are read; if the last one "
+        f"replaces the others, drop these"
+    ]
+
+
+def _of_corrections(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
+    """Return a note where a column has labels of the same kind that differ from those that are read."""
+    given, other = (frame[column].astype(object) for column in (used[2], name))
+    try:
+        shared = set(given.dropna()) & set(other.dropna())
+    except TypeError:  # lists and objects
+        return []
+    size = int((other.notna() & (given != other)).sum())
+    if not size or not shared:
+        return []
+    rows = "1 row has" if size == 1 else f"{size:,} rows have"
+    return [
+        f"{source}: {rows} another label in the column {str(name)!r} than in {str(used[2])!r}, which is read; if the corrected "
+        f"ones are to count, name that column with label={str(name)!r}"
     ]
 
 
