@@ -25,6 +25,7 @@ from crowdppl.data.readers.opening import (
     one_line,
     text_of,
 )
+from crowdppl.data.readers.open_quotes import require_closed
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS, header_note, repeated_header
 from crowdppl.data.readers.spreadsheets import restored
 from crowdppl.data.readers.streams import existing, streamed
@@ -81,6 +82,11 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
         if "out of memory" in reason:
             raise MemoryError from None
         raise FileError(f"{path.name} cannot be read as CSV: {_explained(reason)}") from None
+    header = [str(name) for name in frame.iloc[0].fillna("").tolist()]
+    values = [pyarrow.array(frame[n].iloc[1:].dropna().unique(), pyarrow.large_string()) for n in frame.columns]
+    require_closed(
+        header, values, lambda n, value: int((frame[n].iloc[1:] == value).argmax()), declared or separator, path.name
+    )
     return table_of_rows(frame, path.name)
 
 

@@ -29,7 +29,7 @@ from crowdppl.data.table.identifier_checks import (
 )
 from crowdppl.data.table.identifier_forms import notes_on
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
-from crowdppl.data.table.rows_in_doubt import notes_on_rows
+from crowdppl.data.table.rows_in_doubt import notes_on_items, notes_on_rows
 from crowdppl.data.table.several import as_text, one_each
 from crowdppl.data.table.spellings import folded
 from crowdppl.data.table.structured import Several
@@ -145,6 +145,7 @@ def encode_columns(
         _check_numeric_labels(labels, source, notes, graded=choices.graded)
         notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
         notes += notes_on_rows((item, worker, label), (items, workers, labels), labelled_rows, source)
+    notes += notes_on_items(item, worker, items, workers, source)
     misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
     doubts = list(naming.doubts)
     if misspelt:

@@ -64,6 +64,7 @@ _WITH_ADDRESS = re.compile(r"[^<>()@]+[<(](?:mailto:)?([^<>()\s@]+@[^<>()\s@]+)[
 _TIME = re.compile(
     r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
+_SESSION = re.compile(r"(?P<who>.+?)[-_. ](?:s|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE)
 _FEWEST = 2
 _SUMS = frozenset(
     word
@@ -72,6 +73,17 @@ _SUMS = frozenset(
 )
 _NUMERIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
+# Parts of an address by which it is valid for a time, and addresses of stores.
+_SIGNATURE = re.compile(
+    r"x-(amz|goog)-\w+(-\w+)*|awsaccesskeyid|key-pair-id|policy|signature|sig|token|access_token|expires|se|sp|sv|st|sr|spr|skoid"
+    r"|googleaccessid|auth|hash_?expires|cache_?bust(er)?",
+    re.IGNORECASE,
+)
+_STORES = (
+    (re.compile(r"https?://([\w.-]+?)\.s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1/\2"),
+    (re.compile(r"https?://s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1"),
+    (re.compile(r"https?://storage\.(?:googleapis|cloud\.google)\.com/(.+)"), r"gs://\1"),
+)
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
 _NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
@@ -195,7 +207,16 @@ def _as_one(name: str, why: str, role: str, source: str) -> str:
 
 def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note where all names of workers are times, as tools name sessions of nobody."""
-    if role not in _PEOPLE or len(texts) < _FEWEST or not all(map(_TIME.fullmatch, texts)):
+    if role not in _PEOPLE or len(texts) < _FEWEST:
+        return []
+    if role == "worker" and (first := _SESSION.fullmatch(texts[0])) and len(texts) <= MOST:
+        sessions = [match["who"] for name in texts if (match := _SESSION.fullmatch(name))]
+        if len(sessions) == len(texts) > 2 * len(set(sessions)) - 1 and len(set(sessions)) > 1:
+            return [
+                f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
+                f"its own; if {first['who']!r} is one person, leave these numbers out"
+            ]
+    if not all(map(_TIME.fullmatch, texts)):
         return []
     return [
         f"{source}: the names of all {role}s are times, such as {texts[0]!r}, as tools name sessions without a name: a person "
@@ -317,8 +338,10 @@ def _form(name: str, role: str) -> str:
     text = html.unescape(text) if "&" in text else text
     quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
     text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
+    text = _unsigned(text) if "://" in text else text
     text = _ADDRESS.sub("", text.replace("\\", "/"), count=1) if "/" in text or "\\" in text else text
     text = text.removeprefix("./").rstrip("/")
+    text = text[1:-1] if text[:1] == "{" and text[-1:] == "}" and len(text) > _UUID_LENGTHS[1] else text
     if _THOUSANDS.fullmatch(text):
         return _BETWEEN_THOUSANDS.sub("", text)
     text = same_look(text).casefold() if text.isascii() else skeleton(text)
@@ -332,6 +355,17 @@ def _form(name: str, role: str) -> str:
         text, at, place = text.partition("@")
         return _words(text, " ") + (at + place if text else place)
     return _GAPS.sub(" ", _HASH.sub("", text)).strip()
+
+
+def _unsigned(text: str) -> str:
+    """Return an address without signatures and times that it is valid for, and of a store by its usual name."""
+    address, mark, query = text.partition("?")
+    kept = [part for part in query.split("&") if part and not _SIGNATURE.fullmatch(part.partition("=")[0])]
+    address += "?" + "&".join(kept) if mark and kept else ""
+    for form, plain in _STORES:
+        if match := form.fullmatch(address):
+            return match.expand(plain)
+    return address
 
 
 def _words(text: str, between: str) -> str:

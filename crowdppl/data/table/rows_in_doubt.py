@@ -20,6 +20,8 @@ Array = npt.NDArray[Any]
 
 # Rows that share nothing with any other row are named up to this number, or as a block at the end of a table twice as long.
 _MOST_ALONE, _FEWEST = 2, 4
+# Annotations by which names of items are judged, and signs between the name of an item and that of a worker.
+_FIRST, _BETWEEN = 1_000, tuple("-_:/|. #@")
 _STATUS = re.compile(
     r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted?|reject(ed)?"
     r"|discard(ed)?|cancell?ed|excluded?|invalid|spam|draft|archived|removed?|voided|superseded|obsolete|outdated|withdrawn"
@@ -78,6 +80,10 @@ _TRUE = re.compile(
     r"(gold|true|truth|ground_?truth|correct|reference|expert|adjudicated)(_?(label|class|answer|standard|value))?"
 )
 _INPUT = re.compile(r"text|sentence|tweet|content|document|passage|image|image_?url|url|file_?name|question_?text|post")
+_ITEM_ID = re.compile(
+    r"(item|task|text|doc(ument)?|image|example|sample|question|unit|post|tweet|sentence|record|subject|hit|stimulus)_?"
+    r"(id|number|no|key|name|index|uuid)?"
+)
 # Frame attribute: columns on which the reader of the file has a note.
 NOTED = "crowdppl_noted"
 # Rows at the beginning of a table by which a column that is not used is judged.
@@ -126,6 +132,31 @@ def notes_on_rows(columns: Sequence[Array], names: Sequence[Array], rows: Array 
     ]
 
 
+def notes_on_items(item: Array, worker: Array, items: Array, workers: Array, source: str) -> list[str]:
+    """Return a note where each item has one annotation, and its name ends or begins with that of the worker.
+
+    Args:
+        item: item of each annotation, ``(A,)``.
+        worker: its worker, ``(A,)``.
+        items: names of items.
+        workers: names of workers.
+        source: name of the table.
+    """
+    if len(item) < _FEWEST or len(items) < len(item) or len(workers) < 2:
+        return []
+    names = [str(name) for name in workers.tolist()]
+    for n, of_worker in zip(item[:_FIRST].tolist(), worker[:_FIRST].tolist(), strict=True):
+        name, who = str(items[n]), names[of_worker]
+        behind = name.endswith(who) and name[: -len(who)][-1:] in _BETWEEN
+        before = name.startswith(who) and name[len(who) :][:1] in _BETWEEN
+        if not (behind or before) or name == who:
+            return []
+    return [
+        f"{source}: each item has one annotation, and items such as {str(items[item[0]])!r} have the name of the worker in them, so "
+        f"that no two workers share one: leave it out, or name the column of items with task=..."
+    ]
+
+
 def _among_numbers(columns: Sequence[Array], names: Sequence[Array], row: int) -> bool:
     for codes, distinct in zip(columns[:2], names[:2], strict=True):
         words = [n for n, name in enumerate(distinct.tolist()) if not written_number(str(name))]
@@ -170,6 +201,7 @@ def notes_on_columns(
         elif _INPUT.fullmatch(plain):
             notes += _of_inputs(frame[used[0]].iloc[:_ROWS], frame[name].iloc[:_ROWS], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
+    notes += _of_single_rows(frame, used[0], names, source)
     if len(as_values) > 1:
         notes.append(
             f"{source}: the names of the columns, {listed(as_values)}, are values in them: the table probably has no header, and "
@@ -351,6 +383,26 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
         f"{str(shown.name)!r} ({listed(several.tolist(), 3)}), each in several rows; if an identifier was used for several "
         f"items, make it unique, or name the column of items with task=..."
     ]
+
+
+def _of_single_rows(frame: pd.DataFrame, used: Any, names: dict[str, Any], source: str) -> list[str]:
+    """Return a note where each row has an item of its own, though rows share what was looked at: it numbers annotations."""
+    codes = _codes(frame[used])
+    if codes is None or len(codes) < _FEWEST or codes.max(initial=-1) + 1 < len(codes):
+        return []
+    for plain, name in names.items():
+        if name == used or not (_INPUT.fullmatch(plain) or _ITEM_ID.fullmatch(plain)):
+            continue
+        shown = _codes(frame[name])
+        if shown is None or (shown < 0).any():
+            continue
+        rows = np.bincount(shown)
+        if len(rows) > 1 and (rows > 1).all():
+            return [
+                f"{source}: each row has an item of its own by the column {str(used)!r}, and the rows share {len(rows):,} values of "
+                f"{str(name)!r}: if {str(used)!r} numbers the annotations, name the column of items with task={str(name)!r}"
+            ]
+    return []
 
 
 def _of_counts(column: pd.Series[Any], item: pd.Series[Any] | pd.DataFrame, source: str) -> list[str]:
