@@ -24,7 +24,10 @@ from crowdppl.judges.table import Table
 _SENTENCES = (
     re.compile(r".*\s\S*[.:!?\n]\s+(\S+)", re.DOTALL),
     re.compile(r"(\S+?)[.:!?\n]\s.*\s.*", re.DOTALL),
-    re.compile(r"(\S+?)(?:[,;]|\s[-\u2013\u2014])?(?:\s(?:because|since)\b.*|(?<=[,;\u2013\u2014-])(?:\s+\S+){4,})", re.DOTALL | re.IGNORECASE),
+    re.compile(
+        r"(\S+?)(?:[,;]|\s[-\u2013\u2014])?(?:\s(?:because|since)\b.*|(?<=[,;\u2013\u2014-])(?:\s+\S+){4,})",
+        re.DOTALL | re.IGNORECASE,
+    ),
 )
 # Replies of judges that give no verdict.
 _FAILED = re.compile(

@@ -20,6 +20,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from crowdppl.data.readers.open_quotes import require_closed
 from crowdppl.data.readers.opening import (
     LIMIT,
     READ_ERRORS,
@@ -29,7 +30,6 @@ from crowdppl.data.readers.opening import (
     beginning,
     declared_separator,
 )
-from crowdppl.data.readers.open_quotes import require_closed
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS, header_note, repeated_header
 from crowdppl.data.readers.spreadsheets import restored
 from crowdppl.data.readers.streams import existing, streamed

@@ -39,11 +39,14 @@ def require_closed(
         if texts is None or not (pyarrow.types.is_string(texts.type) or pyarrow.types.is_large_string(texts.type)):
             continue
         for cell in texts.filter(pc.match_substring_regex(texts, pattern)).slice(0, _MOST).to_pylist():
-            line = next((line for line in cell.replace("\r", "").split("\n")[1:] if _is_row(line.split(separator), values, n)), None)
+            line = next(
+                (line for line in cell.replace("\r", "").split("\n")[1:] if _is_row(line.split(separator), values, n)),
+                None,
+            )
             if line is not None:
                 raise FileError(
-                    f"{source}, row {row_of(n, cell) + 1:,}, column {header[n]!r}: the cell holds whole lines of the table, such as "
-                    f"{line!r}, since a quotation mark before them is not closed; close it, or write it twice if it is part of "
+                    f"{source}, row {row_of(n, cell) + 1:,}, column {header[n]!r}: the cell holds whole lines of the table, "
+                    f"such as {line!r}, since a quotation mark before them is not closed; close it, or write it twice if it is part of "
                     f"the text"
                 )
 
@@ -55,6 +58,7 @@ def _is_row(cells: Sequence[str], values: Sequence[Any], at: int) -> bool:
     pairs = enumerate(zip(cells, values, strict=True))
     others = [(cell, texts) for n, (cell, texts) in pairs if n != at and texts is not None]
     known = sum(
-        bool(cell) and bool(pc.any(pc.equal(texts.cast(pyarrow.large_string()), cell)).as_py()) for cell, texts in others
+        bool(cell) and bool(pc.any(pc.equal(texts.cast(pyarrow.large_string()), cell)).as_py())
+        for cell, texts in others
     )
     return len(others) > 1 and 2 * known >= len(others)

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
+from crowdppl.data.readers.open_quotes import require_closed
 from crowdppl.data.readers.opening import (
     LIMIT,
     READ_ERRORS,
@@ -25,7 +26,6 @@ from crowdppl.data.readers.opening import (
     one_line,
     text_of,
 )
-from crowdppl.data.readers.open_quotes import require_closed
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS, header_note, repeated_header
 from crowdppl.data.readers.spreadsheets import restored
 from crowdppl.data.readers.streams import existing, streamed

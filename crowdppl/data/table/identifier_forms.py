@@ -44,7 +44,7 @@ _FOR_NOBODY = _NOBODY | PROGRAMS
 _NO_ITEM = frozenset(("unknown", "none", "na", "untitled", "unnamed", "no id", "missing", "anonymous"))
 # Programs and keys of a test among people.
 _NO_PERSON = re.compile(
-    r"(model|predict(ions?|ed|or)|pred|classifier|baseline|machine|bot|auto(mat(ic|ed))?|system)(_?(v?\d[\d_.]*|[a-z]))?"
+    r"(model|predict(ions?|ed|or)|pred|classifier|baseline|machine|bot|auto(mat(ic|ed))?|system)(_?v?\d[\d_.]*|_[a-z])?"
     r"|gt|gold_?label|answer_?key|test_?questions?"
 )
 _CAPITALS = re.compile("[A-Z]{2}")
@@ -168,8 +168,8 @@ def _of_programs_among_people(texts: Sequence[str], source: str) -> list[str]:
     if not none or 2 * len(none) >= len(texts):
         return []
     return [
-        f"{source}: the worker {none[0]!r} is read as a person like the others, and may be a program or a key by its name: if so, "
-        f"drop the rows, and give true labels as truth=..."
+        f"{source}: the worker {none[0]!r} is read as a person like the others, and may be a program or a key by its name: if "
+        f"so, drop the rows, and give true labels as truth=..."
     ]
 
 
@@ -211,7 +211,7 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
         return []
     if role == "worker" and (first := _SESSION.fullmatch(texts[0])) and len(texts) <= MOST:
         sessions = [match["who"] for name in texts if (match := _SESSION.fullmatch(name))]
-        if len(sessions) == len(texts) > 2 * len(set(sessions)) - 1 and len(set(sessions)) > 1:
+        if len(sessions) == len(texts) > len(set(sessions)) > 1:
             return [
                 f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
                 f"its own; if {first['who']!r} is one person, leave these numbers out"
@@ -272,8 +272,8 @@ def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
     objects = [name for name in texts if name[:1] in _OBJECT and is_structured(parsed(name))]
     if objects:
         notes.append(
-            f"{source}: {role} names such as {objects[0][:_SHOWN]!r} are lists or objects: write the identifier in a column of its "
-            f"own"
+            f"{source}: {role} names such as {objects[0][:_SHOWN]!r} are lists or objects: write the identifier in a column "
+            f"of its own"
         )
     lost = [name for name in texts if "\ufffd" in name]
     if lost:

@@ -272,9 +272,7 @@ def _of_dates(names: Sequence[str], where: str) -> list[str]:
     ]
 
 
-def _of_workers(
-    label: Array, worker: Array, names: Sequence[str], workers: Array, where: str, role: str
-) -> list[str]:
+def _of_workers(label: Array, worker: Array, names: Sequence[str], workers: Array, where: str, role: str) -> list[str]:
     """Return a note where each label begins with the name of the worker who gave it: ``ann: cat``."""
     used = np.unique(label * len(workers) + worker)
     for code in used.tolist():

@@ -37,7 +37,8 @@ EITHER = frozenset(
     |tba|pending|in progress|incomplete|not done|not yet done|not started|n d|s o|unk|sin dato|sin datos|sem resposta|leer|vide
     |vacio|vac\u00edo|vuoto|vazio|tyhj\u00e4|puste|nessuna risposta|non risponde|non so|geen antwoord|weet niet|brak odpowiedzi
     |\u043d\u0435\u0442 \u043e\u0442\u0432\u0435\u0442\u0430|\u043d\u0435\u0438\u0437\u0432\u0435\u0441\u0442\u043d\u043e
-    |\u043d\u0435 \u0437\u043d\u0430\u044e|\u672a\u5b9a|\u5f85\u5b9a|\u672a\u56de\u7b54|\u4e0d\u9002\u7528|\u4e0d\u9069\u7528|\u672a\u586b
+    |\u043d\u0435 \u0437\u043d\u0430\u044e|\u672a\u5b9a|\u5f85\u5b9a
+    |\u672a\u56de\u7b54|\u4e0d\u9002\u7528|\u4e0d\u9069\u7528|\u672a\u586b
     |\u7121|\u672a\u6a19\u8a3b|\u7121\u6cd5\u5224\u65b7|\u65e0\u6cd5\u5224\u65ad|\u8a72\u5f53\u306a\u3057|\u7121\u56de\u7b54
     |\uc5c6\uc74c|\ubaa8\ub984|\ubb34\uc751\ub2f5|null text|na integer|na real|none none|nan nan
     """.replace("\n", "")

@@ -40,7 +40,8 @@ _ENDED = re.compile(
 # Columns that say in what part of a study a row was given, and parts that do not count.
 _PART = re.compile(r"(trial|block|task|session|round|item|question)_?(type|kind)|phase|stage|block|mode")
 _NO_PART = re.compile(
-    r"(practi[cs]e|training|warm[ _-]?up|tutorial|qualification|calibration|screening|demo|catch|attention([ _-]?check)?|instructed)"
+    r"(practi[cs]e|training|warm[ _-]?up|tutorial|qualification|calibration|screening|demo|catch"
+    r"|attention([ _-]?check)?|instructed)"
     r"([ _-]?(trial|item|phase|block|round|set|test|question)s?)?([ _-]?\d)?"
 )
 # Columns by which a later answer of a worker replaces an earlier one, and with a label in place of the one that is read.
@@ -152,8 +153,8 @@ def notes_on_items(item: Array, worker: Array, items: Array, workers: Array, sou
         if not (behind or before) or name == who:
             return []
     return [
-        f"{source}: each item has one annotation, and items such as {str(items[item[0]])!r} have the name of the worker in them, so "
-        f"that no two workers share one: leave it out, or name the column of items with task=..."
+        f"{source}: each item has one annotation, and items such as {str(items[item[0]])!r} have the name of the worker in them, "
+        f"so that no two workers share one: leave it out, or name the column of items with task=..."
     ]
 
 
@@ -399,8 +400,8 @@ def _of_single_rows(frame: pd.DataFrame, used: Any, names: dict[str, Any], sourc
         rows = np.bincount(shown)
         if len(rows) > 1 and (rows > 1).all():
             return [
-                f"{source}: each row has an item of its own by the column {str(used)!r}, and the rows share {len(rows):,} values of "
-                f"{str(name)!r}: if {str(used)!r} numbers the annotations, name the column of items with task={str(name)!r}"
+                f"{source}: each row has an item of its own by the column {str(used)!r}, and the rows share {len(rows):,} values "
+                f"of {str(name)!r}: if {str(used)!r} numbers the annotations, name the column of items with task={str(name)!r}"
             ]
     return []
 

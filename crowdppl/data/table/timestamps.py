@@ -299,9 +299,7 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
             seconds[~np.isnan(numbers)] = read
             return Times(seconds, [], [f"numbers such as {texts[0]} are read as dates"])
     if whole and bool(_year_last(given).all()):
-        why = (
-            f"{given[0]:08.0f} may be a date with the day or the month first, without signs between; write dates as 2024-04-03"
-        )
+        why = f"{given[0]:08.0f} may be a date with the day or the month first, without signs between; write dates as 2024-04-03"
         return Times(np.full(len(numbers), np.nan), [Fault(np.flatnonzero(~np.isnan(numbers)).tolist(), why)], [])
     if whole and _LATE_YEARS[0] <= given.min() and given.max() <= _LATE_YEARS[1]:
         return Times(numbers, [], [f"numbers such as {given[0]:.0f} are read as seconds; they may be years"])
@@ -325,9 +323,7 @@ def _year_last(numbers: Array) -> Array:
     """Return whether whole numbers are a day, a month and a year in digits, in this order or with the month first."""
     first, second, year = numbers // 1_000_000, numbers // 10_000 % 100, numbers % 10_000
     parts = np.sort(np.stack([first, second]), axis=0)
-    return np.asarray(
-        (parts[0] >= 1) & (parts[0] <= 12) & (parts[1] <= 31) & (year >= _YEARS[0]) & (year <= _YEARS[1])
-    )
+    return np.asarray((parts[0] >= 1) & (parts[0] <= 12) & (parts[1] <= 31) & (year >= _YEARS[0]) & (year <= _YEARS[1]))
 
 
 def _epochs(numbers: Array, values: pd.Series[Any]) -> Times:
