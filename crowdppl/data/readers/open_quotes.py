@@ -46,8 +46,8 @@ def require_closed(
             if line is not None:
                 raise FileError(
                     f"{source}, row {row_of(n, cell) + 1:,}, column {header[n]!r}: the cell holds whole lines of the table, "
-                    f"such as {line!r}, since a quotation mark before them is not closed; close it, or write it twice if it is part of "
-                    f"the text"
+                    f"such as {line!r}, since a quotation mark before them is not closed; close it, or write it twice if it is "
+                    f"part of the text"
                 )
 
 

@@ -52,7 +52,7 @@ _BETWEEN_THOUSANDS = re.compile("[^0-9]")
 _THOUSANDS = re.compile(r"\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+")
 _SUMMARY = re.compile(
     r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicat(ed|ion|ors?)|arbit(er|rator)|tie_?breaker|final"
-    r"|resolved|curated|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
+    r"|resolved|curated|consolidated|ensemble|jury|committee|panel|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
     r"|(grand_?)?total|sum|all|overall|average|mean|median"
 )
 # Between the names of several people, and a name with an e-mail address behind it.
