@@ -223,7 +223,7 @@ def _values(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return how often each value occurs, as text in lower case."""
     try:
         counts = column.value_counts()
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return pd.Series(dtype=int)
     counts.index = pd.Index([str(value).strip().casefold() for value in counts.index])
     return counts
@@ -252,7 +252,7 @@ def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     else:
         try:
             counts = column.astype(object).where(column.notna(), "").value_counts()
-        except TypeError:  # lists and objects
+        except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
             return []
         folded = [str(value).strip().casefold() for value in counts.index]
         if _PART.fullmatch(plain):
@@ -290,7 +290,7 @@ def _of_corrections(frame: pd.DataFrame, used: Sequence[Any], name: Any, source:
     given, other = (frame[column].astype(object) for column in (used[2], name))
     try:
         shared = set(given.dropna()) & set(other.dropna())
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
     size = int((other.notna() & (given != other)).sum())
     if not size or not shared:
@@ -323,7 +323,7 @@ def _of_kinds(column: pd.Series[Any], items: Callable[[], Array | None], plain: 
     """
     try:
         codes, values = pd.factorize(column)
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
     texts = [str(value).strip().casefold() for value in values.tolist()]
     if _KIND_FLAG.fullmatch(plain):
@@ -351,7 +351,7 @@ def _of_truth(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) 
     item, label = used[0], used[2]
     try:
         pairs = frame[[item, name]].dropna().drop_duplicates()
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
     known, given = set(_values(frame[name]).index) - {""}, set(_values(frame[label]).index)
     if not known or not known <= given or bool(pairs[item].duplicated().any()) or len(known) < min(2, len(pairs)):
@@ -368,7 +368,7 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
         return []
     try:
         (of_item, names), (of_input, inputs) = pd.factorize(item), pd.factorize(shown)
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
     given = (of_item >= 0) & (of_input >= 0)
     pair = np.sort(of_item[given].astype(np.int64) * len(inputs) + of_input[given])
@@ -430,7 +430,7 @@ def _same_within(numbers: Array, item: pd.Series[Any] | pd.DataFrame) -> bool:
     """Return whether a number is one of the item: the same in all rows of each item that has several, or their number."""
     try:
         codes = pd.factorize(item)[0] if isinstance(item, pd.Series) else np.array([], dtype=int)
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return False
     if not len(codes) or codes.min() < 0:
         return False
