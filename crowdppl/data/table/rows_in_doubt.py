@@ -308,7 +308,7 @@ def _codes(column: pd.Series[Any] | pd.DataFrame) -> Array | None:
         return None
     try:
         return np.asarray(pd.factorize(column)[0])
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return None
 
 
@@ -446,7 +446,7 @@ def _of_two(frame: pd.DataFrame, used: str, other: str, source: str) -> list[str
     """Return a note where two columns may name the items, and each value of the one that is used has several of the other."""
     try:
         pairs = frame[[used, other]].drop_duplicates()
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return []
     if not pairs[used].duplicated().any():
         return []
