@@ -21,12 +21,20 @@ from crowdppl.judges.passing import polarity
 from crowdppl.judges.states import State, classify, normalised, statuses
 from crowdppl.judges.table import Table
 
+# A sentence with a verdict behind it, or before it, also with a reason.
+_SENTENCES = (
+    re.compile(r".*\s\S*[.:!?\n]\s+(\S+)", re.DOTALL),
+    re.compile(r"(\S+?)[.:!?\n]\s.*\s.*", re.DOTALL),
+    re.compile(
+        r"(\S+?)(?:[,;]|\s[-\u2013\u2014])?(?:\s(?:because|since)\b.*|(?<=[,;\u2013\u2014-])(?:\s+\S+){4,})",
+        re.DOTALL | re.IGNORECASE,
+    ),
+)
 # Replies of judges that give no verdict.
-# A sentence with a verdict behind it, or before it.
-_SENTENCES = (re.compile(r".*\s\S*[.:!?\n]\s+(\S+)", re.DOTALL), re.compile(r"(\S+?)[.:!?\n]\s.*\s.*", re.DOTALL))
 _FAILED = re.compile(
     r"\b(time(d)? ?out|rate[ _-]?limit(ed)?|quota exceeded|content[ _-]filter(ed)?|safety|blocked|as an ai)\b"
-    r"|\b(can't|cannot|can not|unable to|won't) (answer|assist|help|evaluate|judge|comply|provide)\b",
+    r"|\b(can't|cannot|can not|unable to|won't) (answer|assist|help|evaluate|judge|comply|provide)\b"
+    r"|^(i('m| am)? )?(sorry|cannot|can't|can not|unable)\b|^i (won't|will not|refuse)\b",
     re.IGNORECASE,
 )
 
@@ -211,7 +219,8 @@ def _perhaps_nothing(names: Array, source: str) -> list[str]:
     doubtful = codes_for_nothing(texts)
     if names.dtype == object:
         failed = [text for text in texts if _FAILED.search(text)]
-        doubtful = list(dict.fromkeys([*doubtful, *words_for_nothing(texts)[1], *failed]))
+        nothing, unclear = words_for_nothing(texts)
+        doubtful = list(dict.fromkeys([*doubtful, *sorted(nothing), *unclear, *failed]))
     if not doubtful or len(doubtful) == len(texts):
         return []
     advice = "list it in unparseable=[...] or abstained=[...]" if names.dtype == object else "leave these cells blank"

@@ -48,6 +48,8 @@ NOTHING = (
 _ERROR = re.compile(
     r"(error|exception|traceback)\b.*[:(]|(api|json|timeout|value|rate ?limit)[ _]?error\b", re.IGNORECASE
 )
+# Marks around such a text.
+_AROUND = "[]<>(){}*_`\"'.!# "
 # The name of a class in some data, of nothing in other: see :func:`_none_is_nothing`.
 _NONE = "none"
 
@@ -164,7 +166,11 @@ def _meaning(text: str, words: dict[str, State], declared: frozenset[str]) -> St
         return State.MISSING
     if text in declared:
         return State.GIVEN
-    return words.get(text, State.UNPARSEABLE if _ERROR.match(text) else State.GIVEN)
+    if text in words:
+        return words[text]
+    inner = text.strip(_AROUND)  # [ERROR], **N/A**
+    stated = words.get(inner, State.GIVEN) if inner != text and inner not in declared else State.GIVEN
+    return State.UNPARSEABLE if stated == State.GIVEN and _ERROR.match(text) else stated
 
 
 def _none_is_nothing(texts: Array, others: list[str], pairs: bool) -> bool:

@@ -87,6 +87,9 @@ def test_votes_of_an_arena(tmp_path):
         (1.98, "second"),
         (None, None),
         ("x", None),
+        (-1, None),
+        (0.3, None),
+        (3, None),
     ],
 )
 def test_preferences_of_alpaca_eval(preference, verdict, tmp_path):
@@ -111,6 +114,7 @@ def test_preferences_of_alpaca_eval(preference, verdict, tmp_path):
     else:
         assert verdicts.labels[verdicts.label[0]] == verdict
     assert verdicts.cost.tolist() == [0.01] * 3
+    assert any("0 is read as a tie" in note for note in rows.notes) is (preference == 0)
 
 
 def evals(events, models):

@@ -111,3 +111,29 @@ def test_a_column_of_human_verdicts_is_named(column, values, noted):
 
 def test_a_column_with_several_verdicts_of_an_item_is_no_truth():
     assert "not used" not in notes(expert=["pass"] * 4 + ["fail"] * 4)
+
+
+@pytest.mark.parametrize("word", ["-", "?", "<unk>", "I cannot", "I'm sorry", "unable to say", "(leer)"])
+def test_marks_and_refusals_that_may_be_no_verdicts(word):
+    assert f"{word!r} taken for a class" in notes(["pass", "fail", "pass", word])
+
+
+@pytest.mark.parametrize("word", ["[ERROR]", "**N/A**", "<error>", "(invalid)", "[parse error]"])
+def test_states_in_brackets(word):
+    assert f"read as states, not as verdicts: 2 {word!r}" in notes(["pass", "fail", "pass", word])
+
+
+@pytest.mark.parametrize(
+    "reply", ["yes, because all is named", "yes because all is named", "yes - all of the points are named"]
+)
+def test_verdicts_with_a_reason(reply):
+    assert f"{reply!r} is taken for a class of its own" in notes(["yes", "no", "no", reply])
+
+
+@pytest.mark.parametrize("reply", ["yes, partly", "yes-man", "yes and no", "yes - both"])
+def test_verdicts_that_begin_alike(reply):
+    assert "class of its own" not in notes(["yes", "no", "no", reply])
+
+
+def test_grades_with_and_without_their_maximum():
+    assert "are fractions and others such as" in notes(["8/10", "7", "9/10", "3"])

@@ -221,6 +221,35 @@ def test_promptfoo(write, form):
     assert human.label.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("entry", "state"),
+    [
+        ({"type": "llm-rubric", "reason": "API error: 429 Too Many Requests"}, MISSING),
+        ({"type": "llm-rubric", "reason": "No output"}, MISSING),
+        ({"type": "factuality", "reason": "Request timed out after 300 s"}, MISSING),
+        ({"type": "llm-rubric", "reason": "Could not extract JSON from llm-rubric response"}, UNPARSEABLE),
+        ({"type": "llm-rubric", "reason": "The answer names an API error: it is wrong"}, GIVEN),
+        ({"type": "llm-rubric", "reason": "No output of the program is named"}, GIVEN),
+        ({"type": "llm-rubric", "reason": "Error: the sum is wrong", "score": 0.2}, GIVEN),
+        ({"type": "javascript", "reason": "Error: expected 3"}, GIVEN),
+    ],
+)
+def test_graders_of_promptfoo_that_did_not_reply(write, entry, state):
+    judged = {
+        "pass": False,
+        "score": entry.get("score", 0),
+        "reason": entry["reason"],
+        "assertion": {"type": entry["type"]},
+    }
+    good = {**judged, "pass": True, "reason": "good", "score": 1}
+    answers = [
+        {"success": False, "provider": "p", "vars": {"q": name}, "gradingResult": {"componentResults": [held]}}
+        for name, held in (("one", judged), ("two", good), ("three", {**good, "pass": False, "reason": "bad"}))
+    ]
+    v = read(write("out.json", {"results": answers}))
+    assert v.state.tolist() == [state, GIVEN, GIVEN]
+
+
 def test_promptfoo_items_prompts_and_assertions(write):
     inner = {
         "pass": True,

@@ -20,6 +20,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from crowdppl.data.readers.open_quotes import require_closed
 from crowdppl.data.readers.opening import (
     LIMIT,
     READ_ERRORS,
@@ -151,13 +152,17 @@ def _csv(path: Path, start: bytes, separator: str, needed: Sequence[Any] | None)
         if last and any("\n" in (cell or "") for cell in last[0].values()):
             return None  # a quotation mark may be open, as Arrow takes all that follows it for a cell: pandas says so
         # The text of each column is released once it is encoded.
-        texts = table.columns
+        unread = table.columns
         del table
         with ThreadPoolExecutor(count) as pool:
-            futures = [pool.submit(dictionary_parts, texts.pop(0)) for _ in range(len(texts))]
+            futures = [pool.submit(dictionary_parts, unread.pop(0)) for _ in range(len(unread))]
         release_memory()
         parts = [future.result() for future in futures]
         chosen = [header[n] for n in keep]
+        distinct: list[Any] = [None] * len(header)
+        for n, (_, texts) in zip(keep, parts, strict=True):
+            distinct[n] = texts
+        require_closed(header, distinct, lambda n, text: _first_row(*parts[keep.index(n)], text), separator, path.name)
         repeated = repeated_header(
             chosen,
             [len(names) for _, names in parts],
@@ -180,6 +185,12 @@ def _csv(path: Path, start: bytes, separator: str, needed: Sequence[Any] | None)
     if repeated is not None:
         frame.attrs[HEADER_ROWS] = header_note(repeated, path.name)
     return frame
+
+
+def _first_row(codes: Any, names: Any, text: str) -> int:
+    """Return the first row with a text."""
+    code = pyarrow.compute.index(names, pyarrow.scalar(text, names.type)).as_py()
+    return int(pyarrow.compute.index(codes, pyarrow.scalar(code, codes.type)).as_py())
 
 
 def _rows(codes: Any, names: Any, kept: Any) -> Any:

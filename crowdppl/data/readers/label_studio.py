@@ -17,6 +17,11 @@ from crowdppl.errors import DataError, FileError, listed
 CHOICES = {"choices": "choices", "rating": "rating", "number": "number", "taxonomy": "taxonomy", "pairwise": "selected"}
 # Result types that are neither labels nor regions.
 NO_CLASSES = ("textarea", "ranker", "datetime", "chat", "reactcode")
+# What tasks hold beside annotations, and why it is not read.
+_BESIDE = {
+    "predictions": "predictions of models are not read: they are no annotations of a worker",
+    "drafts": "drafts are not read: their annotators have not submitted them",
+}
 METADATA = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 
 
@@ -31,8 +36,9 @@ def is_label_studio(record: dict[str, Any]) -> bool:
 def label_studio(file: SourceFile, choices: Choices) -> Records:
     """Read Label Studio's JSON or JSON-MIN.
 
-    Cancelled annotations are skips. Those marked as ground truth are known truths, not annotations. Regions (boxes, spans) and
-    labels of regions are not labels of a task; they are left out and counted.
+    Cancelled annotations are skips, and those whose last review rejects them are left out. Those marked as ground truth are known
+    truths, not annotations. Regions (boxes, spans) and labels of regions are not labels of a task; they are left out and counted,
+    as are drafts and predictions of models.
     """
     if "annotations" not in file.records[0] and "completions" not in file.records[0]:
         return _label_studio_min(file, choices)
@@ -50,8 +56,8 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
                 else:
                     others[kind] += 1
     if not questions and (marked := _marked(file)):
-        return _spans(file, choose(marked, choices, file.name))
-    question = choose(list(questions), choices, file.name, _no_classes(others, parts))
+        return _spans(file, choose(marked, choices, file.name), choices)
+    question = choose(list(questions), choices, file.name, _no_classes(others, parts) or _only_beside(file))
     tasks = items_of(file.records, ("id",), file.name, "task", within=file.within)
     rows, named = Rows(file.name, choices, question), people_by_number(file)
     for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
@@ -60,6 +66,9 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
             worker = person(annotation.get("completed_by"), named)
             if annotation.get("was_cancelled"):
                 rows.skip(key, worker, "that were cancelled (skipped)", where=where, record=n)
+                continue
+            if _rejected(annotation) and not choices.rejected:
+                rows.drop("that a reviewer rejected")
                 continue
             labels: list[Any] = []
             results = parts_here = 0
@@ -77,13 +86,31 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
             else:
                 created, seconds = annotation.get("created_at"), annotation.get("lead_time")
                 rows.add(key, worker, labels, created, seconds, where=where, record=n)
-        guesses = task.get("predictions")
-        rows.note(
-            "{} predictions of models are not read: they are no annotations of a worker",
-            sum(isinstance(one, dict) for one in guesses) if isinstance(guesses, list) else 0,
-        )
+        for name, reason in _BESIDE.items():
+            rows.note(f"{{}} {reason}", _beside(task, name))
     table = flat(file.records, ("data", "meta"))
     return rows.finish("Label Studio", table, [name for name in table.columns if name.startswith("data.")], "id")
+
+
+def _beside(task: dict[str, Any], name: str) -> int:
+    """Return how many predictions or drafts a task holds."""
+    held = task.get(name)
+    return sum(isinstance(one, dict) for one in held) if isinstance(held, list) else 0
+
+
+def _only_beside(file: SourceFile) -> str | None:
+    """Return what a file without answers holds in their place, ``None`` for nothing."""
+    counts = {name: sum(_beside(task, name) for task in file.records) for name in _BESIDE}
+    held = [f"{count:,} {name}" for name, count in counts.items() if count]
+    return f"it contains {' and '.join(held)}, and no answers; export the annotations, too" if held else None
+
+
+def _rejected(annotation: dict[str, Any]) -> bool:
+    """Return whether the last review of an annotation rejects it."""
+    held = annotation.get("reviews")
+    reviews = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
+    by_time = sorted(reviews, key=lambda one: str(one.get("created_at") or ""))
+    return bool(by_time) and by_time[-1].get("accepted") is False
 
 
 def people_by_number(file: SourceFile) -> dict[str, Any]:
@@ -121,7 +148,7 @@ def _marked(file: SourceFile) -> list[str]:
     return list(names)
 
 
-def _spans(file: SourceFile, control: str | None) -> Records:
+def _spans(file: SourceFile, control: str | None, choices: Choices) -> Records:
     """Read the spans that were marked by a control."""
     rows, named = SpanRows(file.name, control), people_by_number(file)
     tasks, name = items_of(file.records, ("id",), file.name, "task", within=file.within), text_key(file)
@@ -134,6 +161,9 @@ def _spans(file: SourceFile, control: str | None) -> Records:
             if annotation.get("ground_truth"):
                 rows.drop("that are marked as ground truth")
                 continue
+            if _rejected(annotation) and not choices.rejected:
+                rows.drop("that a reviewer rejected")
+                continue
             results = [one for one, _ in results_of(annotation, file, n + 1)]
             values = [one["value"] for one in results if is_span(one) and str(one.get("from_name")) == control]
             spans = [Span(one["start"], one["end"], str(kind)) for one in values for kind in one["labels"][:1]]
@@ -141,7 +171,11 @@ def _spans(file: SourceFile, control: str | None) -> Records:
             rows.leave("spans without a type", sum(not one["labels"] for one in values))
             rows.leave("labels of regions, other regions and relations", len(results) - len(values))
             rows.add(key, person(annotation.get("completed_by"), named), text, spans, where)
-    return rows.finish("Label Studio")
+    records = rows.finish("Label Studio")
+    for name, reason in _BESIDE.items():
+        count = sum(_beside(task, name) for task in file.records)
+        records.notes += [f"{file.name}: {count:,} {reason}"] if count else []
+    return records
 
 
 def text_key(file: SourceFile) -> str | None:

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
+from crowdppl.data.readers.open_quotes import require_closed
 from crowdppl.data.readers.opening import (
     LIMIT,
     READ_ERRORS,
@@ -81,6 +82,11 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
         if "out of memory" in reason:
             raise MemoryError from None
         raise FileError(f"{path.name} cannot be read as CSV: {_explained(reason)}") from None
+    header = [str(name) for name in frame.iloc[0].fillna("").tolist()]
+    values = [pyarrow.array(frame[n].iloc[1:].dropna().unique(), pyarrow.large_string()) for n in frame.columns]
+    require_closed(
+        header, values, lambda n, value: int((frame[n].iloc[1:] == value).argmax()), declared or separator, path.name
+    )
     return table_of_rows(frame, path.name)
 
 

@@ -26,8 +26,15 @@ _DECIDES = re.compile(
 )
 # Names of columns with a number for a class.
 _NUMBER_OF = re.compile(r"(votes?|counts?|n|num|number|is|prob|share|label)_(?P<name>[^\W\d]\w*)")
-# Rounds of one worker.
-_ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit)_?\d")
+# Names of a column of labels.
+_LABELS = re.compile(r"(label|class|category|answer|rating|code|response|choice|verdict|value)s?(_?name)?")
+# Rounds of one worker; numbers alone are those of workers behind what workers are.
+_ROUND = re.compile(r"[a-z]+|(r|t|round|time|pass|phase|session|wave|visit)?_?\d")
+_ROLES = re.compile(
+    r"(worker|annotator|rater|coder|labell?er|user|judge|participant|respondent|reviewer|assessor|evaluator|person|expert|novice"
+    r"|student|crowd(worker)?|turker|doctor|reader|observer|nurse|physician|resident|team|group|site|lab|model|human|llm"
+    r"|[a-z])s?"
+)
 # First and last names of people.
 _PERSON = re.compile(r"[^\W\d_]\. ?\w+|[A-Z][a-z]+ [A-Z][a-z]+")
 # Rows at the end of a table that may be no items, and rows above them.
@@ -80,6 +87,7 @@ def notes_on_workers(table: pd.DataFrame, item: str, at: Sequence[int], source: 
     """
     names = [str(table.columns[n]).strip() for n in at]
     sums = _of_sums(table, names, at, source) or _of_classes(table, names, at, source)
+    sums += _of_counts(table, names, at, source) + _of_labels(table, item, at, source)
     notes = [*sums, *_of_rows(table, at, source), *_of_items(item, names, source), *_beyond(table, names, at, source)]
     decide = _decide(table, names, at)
     if decide:
@@ -192,6 +200,37 @@ def _of_classes(table: pd.DataFrame, names: list[str], at: Sequence[int], source
     ]
 
 
+def _of_counts(table: pd.DataFrame, names: list[str], at: Sequence[int], source: str) -> list[str]:
+    """Return a note on columns of numbers that are named after labels of other columns: ``n_pos`` beside ``ann``."""
+    matching = {n: match for n, name in zip(at, names, strict=True) if (match := _NUMBER_OF.fullmatch(words(name)))}
+    if not 0 < len(matching) < len(names):
+        return []
+    others = [n for n in at if n not in matching]
+    labels = {words(label) for n in others for label in labels_of(table.iloc[:, n]).labels}
+    counts = [
+        str(table.columns[n]).strip()
+        for n, match in matching.items()
+        if match["name"] in labels and all(map(written_number, labels_of(table.iloc[:, n]).labels))
+    ]
+    if not counts or all(map(written_number, labels)):
+        return []
+    return [
+        f"{source}: {listed(counts, 3)} {'is' if len(counts) == 1 else 'are'} read as workers, but may be numbers of votes, as "
+        f"the names are those of labels; if so, name the workers with workers=[...]"
+    ]
+
+
+def _of_labels(table: pd.DataFrame, item: str, at: Sequence[int], source: str) -> list[str]:
+    """Return a note where the column of items is one of labels by its name, and the columns hold numbers of them."""
+    labels = {label for n in at for label in labels_of(table.iloc[:, n]).labels}
+    if not _LABELS.fullmatch(words(item)) or not labels or not all(map(str.isdecimal, labels)):
+        return []
+    return [
+        f"{source}: the column of items, {item!r}, is one of labels by its name: if the numbers are how often each worker gave a "
+        f"label, this is no table of items and workers: write a row for each annotation"
+    ]
+
+
 def _one_of_each(table: pd.DataFrame, at: Sequence[int]) -> bool:
     """Return whether each row has the sum 1."""
     numbers = table.iloc[:, list(at)].apply(pd.to_numeric, errors="coerce")
@@ -246,4 +285,7 @@ def _crossed(names: list[str]) -> tuple[list[str], list[str]] | None:
     first, last = (list(dict.fromkeys(part[n] for part in parts)) for n in (0, 2))
     if min(len(first), len(last)) < 2 or len(first) * len(last) != len(names) or len(set(parts)) < len(parts):
         return None
-    return (first, last) if all(map(_ROUND.fullmatch, (*first, *last))) else None
+    if not all(map(_ROUND.fullmatch, (*first, *last))):
+        return None
+    numbered = all(map(str.isdigit, last))
+    return None if numbered and any(map(_ROLES.fullmatch, first)) else (first, last)

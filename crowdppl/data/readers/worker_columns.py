@@ -196,6 +196,8 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
     if len(dated) < len(workers):  # when something was done
         others += dated
         workers = [n for n in workers if n not in dated]
+    back = _labels_of_workers(table, names, others, {n: cells[n] for n in workers if n in cells})
+    workers, others = [*workers, *back], [n for n in others if n not in back]
     apart = _apart({n: cells[n] if n in cells else labels_of(table.iloc[:, n]) for n in workers})
     return Layout(item, sorted(n for n in workers if n not in apart), answers, sorted([*others, *apart]))
 
@@ -209,6 +211,35 @@ def _initials(names: Sequence[str], rest: Sequence[int]) -> list[int]:
         return []
     alike = [n for n in short if (names[n].isupper(), names[n].istitle()) in forms]
     return alike if all(n in alike or _not_a_worker(_plain(names[n])) for n in rest) else []
+
+
+def _labels_of_workers(
+    table: pd.DataFrame, names: Sequence[str], others: Sequence[int], workers: dict[int, Cells]
+) -> list[int]:
+    """Return the columns by the name of something else, and a surname (Match, Page), that hold the words that workers gave.
+
+    A column that follows from whether the workers agree holds yes and no, as their labels may, too.
+    """
+    candidates = [n for n in others if names[n].istitle() and _ABOUT_ITEMS.fullmatch(_plain(names[n]))]
+    if not candidates or len(workers) < 2 or not all(names[n].istitle() for n in workers):
+        return []
+    columns = {n: _folded(column) for n, column in workers.items()}
+    given = set.intersection(*map(set, columns.values()))
+    rows = np.stack([_codes_of(workers[n]) for n in workers])
+    agree = (rows == rows[0]).all(axis=0)
+    out = []
+    for n in candidates:
+        column = labels_of(table.iloc[:, n])
+        labels = set(_folded(column))
+        words_only = len(labels) > 1 and labels <= given and not any(map(written_number, labels))
+        if words_only and not all(len(np.unique(column.codes[side])) < 2 for side in (agree, ~agree)):
+            out.append(n)
+    return out
+
+
+def _codes_of(column: Cells) -> npt.NDArray[Any]:
+    """Return the label of each row as text, blank without one."""
+    return np.array([*(label.casefold() for label in column.labels), ""], dtype=object)[column.codes]
 
 
 def _not_a_worker(plain: str) -> bool:
@@ -248,7 +279,8 @@ def _in_doubt(name: str) -> bool:
     # "score?" may be a name of a worker, and may be "score".
     signs = len(plain) > 1 and plain != _plain(name) and (_LABELS.fullmatch(plain) or _ABOUT_ITEMS.fullmatch(plain))
     initials = _INITIALS.fullmatch(name) and _not_a_worker(plain)
-    return bool(signs or initials or _perhaps(name) or _UNSURE.fullmatch(plain) or _IS.fullmatch(name))
+    surname = name.istitle() and _ABOUT_ITEMS.fullmatch(plain)
+    return bool(signs or initials or surname or _perhaps(name) or _UNSURE.fullmatch(plain) or _IS.fullmatch(name))
 
 
 def renamed_copies(names: Sequence[str]) -> list[str]:

@@ -78,12 +78,17 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _WRAPPED = re.compile(r"(?P<kind>array|frozenset|set|Set|List|list|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
+# One value as Python, NumPy and PyTorch write it: b'cat', np.int64(1), np.str_('cat'), tensor(1).
+_SCALAR = re.compile(
+    r"""(?:b(?P<bytes>'[^'\\]*'|"[^"\\]*")|(?:(?:np|numpy)\.\w+|tensor)\((?P<value>'[^'\\]*'|"[^"\\]*"|[^\s'"()\[\],]+)(?:,\s*\w+=[^()\[\]]*)?\))""",
+)
 # Lists as R writes them.
 _OF_R = ("c", "list")
 _QUOTE = re.compile("[\"']")
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None, "nan": None}
 # The beginning of a list of texts, or of an object.
 _BEGIN = re.compile(r"\s*[\[{]+\s*[\"']")
+_SCALARS = ("b", "n", "t")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 BRACKETS = {"[": "]", "{": "}", "(": ")"}
 # Nesting and length beyond which a text is not read as a list.
@@ -129,6 +134,9 @@ def parsed(value: Any, *, of_r: bool = False) -> Any:
     """
     if isinstance(value, str):
         text = value.strip()
+        if text[:1] in _SCALARS and (scalar := _SCALAR.fullmatch(text)):
+            inner = scalar["bytes"] or scalar["value"]
+            return inner[1:-1] if inner[0] in "'\"" else _number(inner)
         if text[:1] not in ("[", "{", "(", '"', *"afsSLlc") or text[-1:] not in ("]", "}", ")", '"'):
             return value
         if len(text) > _LONGEST:
@@ -220,6 +228,14 @@ def _python(text: str) -> Any:
         return None
 
 
+def _number(text: str) -> Any:
+    """Return a number, or another text as it is."""
+    try:
+        return float(text) if re.search("[.eE]", text) else int(text)
+    except ValueError:
+        return text
+
+
 def _value(token: tuple[str, str], stream: Iterator[tuple[str, str]], depth: int) -> Any:
     kind, text = token
     if kind == "string":
@@ -227,10 +243,10 @@ def _value(token: tuple[str, str], stream: Iterator[tuple[str, str]], depth: int
     if kind == "word":
         if text in _WORDS:
             return _WORDS[text]
-        try:
-            return float(text) if re.search("[.eE]", text) else int(text)
-        except ValueError:
-            raise NoLabelError from None
+        number = _number(text)
+        if isinstance(number, str):
+            raise NoLabelError
+        return number
     if text not in BRACKETS or depth > _DEEPEST:
         raise NoLabelError
     items: list[Any] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl.data.table.cells import is_structured, parsed
 from crowdppl.data.table.missing_words import PROGRAMS
 from crowdppl.data.table.spellings import same_look, skeleton, visible
 from crowdppl.errors import listed
@@ -31,22 +33,38 @@ SHEET_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}", re.IGNORE
 _PERSON = re.compile(r"(human|person|annotator|expert|rater|crowd|worker)s?(_?\d+)?")
 _PEOPLE = ("worker", "judge")
 _LONGEST_DATE = 7
+_LONGEST_WORD = 10
+# Signs at the beginning of a list or an object, and how much of one is shown.
+_OBJECT, _SHOWN = ("{", "["), 60
 _NOBODY = frozenset(
     ("none", "na", "unknown", "undefined", "anonymous", "anon", "anonymized", "not-logged-in", "guest", "deleted")
 )
 _FOR_NOBODY = _NOBODY | PROGRAMS
+# Words for no item, where most items are numbered.
+_NO_ITEM = frozenset(("unknown", "none", "na", "untitled", "unnamed", "no id", "missing", "anonymous"))
+# Programs and keys of a test among people.
+_NO_PERSON = re.compile(
+    r"(model|predict(ions?|ed|or)|pred|classifier|baseline|machine|bot|auto(mat(ic|ed))?|system)(_?v?\d[\d_.]*|_[a-z])?"
+    r"|gt|gold_?label|answer_?key|test_?questions?"
+)
+_CAPITALS = re.compile("[A-Z]{2}")
+_BETWEEN_THOUSANDS = re.compile("[^0-9]")
+_THOUSANDS = re.compile(r"\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+")
 _SUMMARY = re.compile(
     r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicat(ed|ion|ors?)|arbit(er|rator)|tie_?breaker|final"
-    r"|resolved|curated|consolidated|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
+    r"|resolved|curated|consolidated|ensemble|jury|committee|panel|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
     r"|(grand_?)?total|sum|all|overall|average|mean|median"
 )
 # Between the names of several people, and a name with an e-mail address behind it.
 _TOGETHER = re.compile(r"\s*[;,/|&+]\s*|\s+(?:and|und|et)\s+")
+# The same between names in a list, and where a name may have no such part of its own.
+_LISTED, _SHARED_CELL = re.compile(r"\s*[;|]\s*"), re.compile(r"\s*[;,|]\s*")
 _WITH_ADDRESS = re.compile(r"[^<>()@]+[<(](?:mailto:)?([^<>()\s@]+@[^<>()\s@]+)[>)]")
 # Names of sessions by their time, after the name of a data set or without one; at least so many show it.
 _TIME = re.compile(
     r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
+_SESSION = re.compile(r"(?P<who>.+?)[-_. ](?:s|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE)
 _FEWEST = 2
 _SUMS = frozenset(
     word
@@ -55,6 +73,17 @@ _SUMS = frozenset(
 )
 _NUMERIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
+# Parts of an address by which it is valid for a time, and addresses of stores.
+_SIGNATURE = re.compile(
+    r"x-(amz|goog)-\w+(-\w+)*|awsaccesskeyid|key-pair-id|policy|signature|sig|token|access_token|expires|se|sp|sv|st|sr|spr|skoid"
+    r"|googleaccessid|auth|hash_?expires|cache_?bust(er)?",
+    re.IGNORECASE,
+)
+_STORES = (
+    (re.compile(r"https?://([\w.-]+?)\.s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1/\2"),
+    (re.compile(r"https?://s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1"),
+    (re.compile(r"https?://storage\.(?:googleapis|cloud\.google)\.com/(.+)"), r"gs://\1"),
+)
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
 _FILE_ENDS = ("g", "f", "p", "v", "3", "4", "t", "n", "l", "m")
@@ -103,6 +132,12 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     notes = []
     # Items are many, and are looked up as they are written.
     nothing = sorted({*PROGRAMS, "None"}.intersection(texts))
+    if role not in _PEOPLE:
+        words = [name for name in texts if len(name) <= _LONGEST_WORD and not name[-1:].isdigit()]
+        words = [name for name in words if _words(name, " ") in _NO_ITEM]
+        words = [name for name in words if name not in nothing]
+        if words and 2 * sum(any(map(str.isdigit, name)) for name in texts) > len(texts):
+            nothing += words
     if role in _PEOPLE:
         # Most names have digits, or are e-mail addresses, and are none of these.
         words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
@@ -114,6 +149,7 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
                 f"{source}: the {role} {summary[0]!r} is none by its name: if these labels are true ones or summarize others, "
                 f"drop the rows, and give true ones as {given}=..."
             )
+        notes += _of_programs_among_people(texts, source) if role == "worker" else []
         if role == "judge" and len(texts) > 1:
             notes += [
                 f"{source}: the judge {name!r} is a person by its name: verdicts of people are to be given as human=..."
@@ -123,6 +159,22 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     return [*notes, _as_name(nothing, role, source)] if nothing else notes
 
 
+def _of_programs_among_people(texts: Sequence[str], source: str) -> list[str]:
+    """Return a note on a worker by the name of a program or of a key, where most others have no such name."""
+    if len(texts) > MOST:
+        return []
+    none = [name for name in texts if _NO_PERSON.fullmatch(_words(name, "_"))]
+    # GT beside AB and KL are initials.
+    initials = sum(map(bool, map(_CAPITALS.fullmatch, texts)))
+    none = [name for name in none if not (initials > 1 and _CAPITALS.fullmatch(name))]
+    if not none or 2 * len(none) >= len(texts):
+        return []
+    return [
+        f"{source}: the worker {none[0]!r} is read as a person like the others, and may be a program or a key by its name: if "
+        f"so, drop the rows, and give true labels as truth=..."
+    ]
+
+
 def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note on names that consist of other names, as where several people share a cell."""
     if role not in _PEOPLE:
@@ -130,18 +182,43 @@ def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
     joined = [name for name in texts if _TOGETHER.search(name)]
     known = {name.strip().casefold() for name in texts} if joined else set()
     for name in joined:
-        parts = [part.strip().casefold() for part in _TOGETHER.split(name) if part.strip()]
+        parts = _parts(name, _TOGETHER)
         if len(set(parts)) > 1 and known.issuperset(parts):
-            return [
-                f"{source}: the {role} {name!r} is read as one, though its parts are names of other {role}s; if it is several, "
-                f"write a row for each"
-            ]
+            return [_as_one(name, f"its parts are names of other {role}s", role, source)]
+    if role != "worker":
+        return []
+    times = Counter(part for name in joined for part in set(_parts(name, _LISTED)))
+    for name in joined:
+        parts = _parts(name, _SHARED_CELL)
+        if len(parts) > 1 and not known.isdisjoint(parts):
+            return [_as_one(name, "a part of it is the name of another worker", role, source)]
+        # Parts of a list are in other lists, too; of auth0|x1 and auth0|x2 one is the name of a service.
+        parts = _parts(name, _LISTED)
+        if len(parts) > 1 and (len(texts) == 1 or all(times[part] > 1 for part in parts)):
+            return [_as_one(name, "it is a list by its signs", role, source)]
     return []
+
+
+def _parts(name: str, between: re.Pattern[str]) -> list[str]:
+    return [part.strip().casefold() for part in between.split(name) if part.strip()]
+
+
+def _as_one(name: str, why: str, role: str, source: str) -> str:
+    return f"{source}: the {role} {name!r} is read as one, though {why}; if it is several, write a row for each"
 
 
 def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note where all names of workers are times, as tools name sessions of nobody."""
-    if role not in _PEOPLE or len(texts) < _FEWEST or not all(map(_TIME.fullmatch, texts)):
+    if role not in _PEOPLE or len(texts) < _FEWEST:
+        return []
+    if role == "worker" and (first := _SESSION.fullmatch(texts[0])) and len(texts) <= MOST:
+        sessions = [match["who"] for name in texts if (match := _SESSION.fullmatch(name))]
+        if len(sessions) == len(texts) > len(set(sessions)) > 1:
+            return [
+                f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
+                f"its own; if {first['who']!r} is one person, leave these numbers out"
+            ]
+    if not all(map(_TIME.fullmatch, texts)):
         return []
     return [
         f"{source}: the names of all {role}s are times, such as {texts[0]!r}, as tools name sessions without a name: a person "
@@ -193,6 +270,12 @@ def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
         notes.append(
             f"{source}: {role} names such as {listed(dates, 2)} were probably written as dates by a spreadsheet: export them "
             f"again as text"
+        )
+    objects = [name for name in texts if name[:1] in _OBJECT and is_structured(parsed(name))]
+    if objects:
+        notes.append(
+            f"{source}: {role} names such as {objects[0][:_SHOWN]!r} are lists or objects: write the identifier in a column "
+            f"of its own"
         )
     lost = [name for name in texts if "\ufffd" in name]
     if lost:
@@ -258,9 +341,13 @@ def _form(name: str, role: str) -> str:
     text = html.unescape(text) if "&" in text else text
     quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
     text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
+    text = _unsigned(text) if "://" in text else text
     text = text.replace("\\", "/") if "\\" in text else text
     text = _without_protocol(text) if "//" in text else text
     text = text.removeprefix("./").rstrip("/")
+    text = text[1:-1] if text[:1] == "{" and text[-1:] == "}" and len(text) > _UUID_LENGTHS[1] else text
+    if _THOUSANDS.fullmatch(text):
+        return _BETWEEN_THOUSANDS.sub("", text)
     text = same_look(text).casefold() if text.isascii() else skeleton(text)
     if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
         return text.replace("-", "")
@@ -285,6 +372,17 @@ def _without_protocol(text: str) -> str:
     lower = before[-6:].lower()
     before = before[:-6] if lower == "https:" else before[:-5] if lower[-5:] == "http:" else before
     return before + (after[4:] if after[:4].lower() == "www." else after)
+
+
+def _unsigned(text: str) -> str:
+    """Return an address without signatures and times that it is valid for, and of a store by its usual name."""
+    address, mark, query = text.partition("?")
+    kept = [part for part in query.split("&") if part and not _SIGNATURE.fullmatch(part.partition("=")[0])]
+    address += "?" + "&".join(kept) if mark and kept else ""
+    for form, plain in _STORES:
+        if match := form.fullmatch(address):
+            return match.expand(plain)
+    return address
 
 
 def _words(text: str, between: str) -> str:

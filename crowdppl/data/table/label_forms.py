@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.table.identifier_forms import SHEET_DATE, decoded
-from crowdppl.data.table.label_values import RIGHT, WRONG, notes_on_values, plain_signs, two_ways
+from crowdppl.data.table.label_values import RIGHT, WRONG, notes_on_fractions, notes_on_values, plain_signs, two_ways
 from crowdppl.data.table.spellings import folded, visible
 from crowdppl.errors import listed
 
@@ -99,6 +99,10 @@ def notes_on(
         notes.append(
             f"{where}: {examples} may be the same in two forms, and are different classes; if they are one, {merge}"
         )
+    if labels.dtype == object:
+        notes += _of_workers(label, worker, names, workers, where, role)
+    if labels.dtype == object and not pairs:
+        notes += notes_on_fractions(names, where)
     if labels.dtype == object and fix is not None:
         notes += _of_numbers(names, where)
     elif labels.dtype == object:
@@ -265,6 +269,19 @@ def _of_dates(names: Sequence[str], where: str) -> list[str]:
     return [
         f"{where}: labels such as {listed(dates, 2)} were probably written as dates by a spreadsheet, which takes 1-2 for one: "
         f"export them again as text, or name them with map={{{dates[0]!r}: '...'}}"
+    ]
+
+
+def _of_workers(label: Array, worker: Array, names: Sequence[str], workers: Array, where: str, role: str) -> list[str]:
+    """Return a note where each label begins with the name of the worker who gave it: ``ann: cat``."""
+    used = np.unique(label * len(workers) + worker)
+    for code in used.tolist():
+        who = re.escape(folded(str(workers[code % len(workers)])))
+        if not re.match(rf"{who}\s*[:=/|_-]\s*\S", folded(names[code // len(workers)])):
+            return []
+    return [
+        f"{where}: labels such as {names[0]!r} begin with the names of the {role} who gave them, so that one label is several "
+        f"classes; leave the names out"
     ]
 
 

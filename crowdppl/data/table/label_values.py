@@ -30,6 +30,9 @@ _OTHER_WORD = re.compile(r"\w+ics|goods|means|needs|customs|spirits|manners|colo
 _METERS = frozenset(("1", "2", "4", "8", "16", "32"))
 _ARRAY = re.compile(r"\{[^{}:]*\}")
 _WITH_COUNT = re.compile(r"(?P<stem>[^\W\d][^:=]*?)\s*[:=]\s*\d+")
+_WITH_DATE = re.compile(
+    r"(?P<stem>\S.*?)\W+(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[ T]\d{1,2}:\d{2}\S*)?\W*"
+)
 _SERIAL, _RANGE = re.compile(r"[34567]\d{4}"), re.compile(r"\d{1,2}\s*[-/]\s*\d{1,2}")
 _DECIMAL = re.compile(r"-?\d+([.,]\d+)?")
 
@@ -126,6 +129,23 @@ def _inflected(plain: dict[str, str]) -> list[tuple[str, str]]:
     ]
 
 
+def notes_on_fractions(names: Sequence[str], where: str) -> list[str]:
+    """Return a note where some grades have their maximum behind them and others have not: ``8/10`` and ``7``."""
+    plain = [folded(name) for name in names]
+    fractions = [m for text in plain if (m := _FRACTION.fullmatch(text))]
+    numbers = [text for text in plain if _NUMBER.fullmatch(text)]
+    if not fractions or not numbers or len(fractions) + len(numbers) < len(plain):
+        return []
+    highest = {float(m[2]) for m in fractions}
+    if len(highest) > 1 or max(map(float, numbers)) > max(highest) or any(float(m[1]) > float(m[2]) for m in fractions):
+        return []
+    example = next(name for name in names if folded(name) == fractions[0][0])
+    return [
+        f"{where}: labels such as {example!r} are fractions and others such as {numbers[0]!r} are numbers, and all are different "
+        f"classes; if they are grades up to {max(highest):g}, write them alike"
+    ]
+
+
 def notes_on_values(names: Sequence[str], where: str) -> list[str]:
     """Return notes on labels that a database, a count, or a spreadsheet has changed, and on numbers with commas and points.
 
@@ -146,6 +166,12 @@ def notes_on_values(names: Sequence[str], where: str) -> list[str]:
         notes.append(
             f"{where}: labels such as {names[0]!r} end in a number, so that one label is several classes; if the number is "
             f"no part of the label, write it in a column of its own"
+        )
+    dated = [_WITH_DATE.fullmatch(name) for name in names]
+    if all(dated) and len({m["stem"] for m in dated if m}) < len(names):
+        notes.append(
+            f"{where}: labels such as {names[0]!r} end in a date, so that one label is several classes; write the date in a "
+            f"column of its own"
         )
     serial = [name for name in names if _SERIAL.fullmatch(name)]
     ranges = [name for name in names if _RANGE.fullmatch(name)]

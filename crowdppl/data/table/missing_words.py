@@ -34,6 +34,13 @@ EITHER = frozenset(
     |sin respuesta|sans r\u00e9ponse|ne sait pas|nsp|keine angabe|keine antwort|weiss nicht|nicht beantwortet|nicht bewertet|k a
     |\u65e0|\u7a7a|\u672a\u77e5|\u672a\u6807\u6ce8|\u4e0d\u786e\u5b9a|\u4e0d\u77e5\u9053|\u306a\u3057|\u4e0d\u660e
     |prefer not to say|prefer not to answer|rather not say|idk|not sure|unsure|undecided
+    |tba|pending|in progress|incomplete|not done|not yet done|not started|n d|s o|unk|sin dato|sin datos|sem resposta|leer|vide
+    |vacio|vac\u00edo|vuoto|vazio|tyhj\u00e4|puste|nessuna risposta|non risponde|non so|geen antwoord|weet niet|brak odpowiedzi
+    |\u043d\u0435\u0442 \u043e\u0442\u0432\u0435\u0442\u0430|\u043d\u0435\u0438\u0437\u0432\u0435\u0441\u0442\u043d\u043e
+    |\u043d\u0435 \u0437\u043d\u0430\u044e|\u672a\u5b9a|\u5f85\u5b9a
+    |\u672a\u56de\u7b54|\u4e0d\u9002\u7528|\u4e0d\u9069\u7528|\u672a\u586b
+    |\u7121|\u672a\u6a19\u8a3b|\u7121\u6cd5\u5224\u65b7|\u65e0\u6cd5\u5224\u65ad|\u8a72\u5f53\u306a\u3057|\u7121\u56de\u7b54
+    |\uc5c6\uc74c|\ubaa8\ub984|\ubb34\uc751\ub2f5|null text|na integer|na real|none none|nan nan
     """.replace("\n", "")
     .replace("    ", "")
     .split("|")
@@ -55,6 +62,10 @@ _FAILED = re.compile(
     r"|invalid (response|answer|output)|\d+\b).*|timeout: .*|\[(deleted|removed|redacted)\]",
     re.IGNORECASE,
 )
+# A single word in brackets, where no other label has any, and words in brackets that are classes.
+_BRACKETED = re.compile(r"\([^\W\d_]+( [^\W\d_]+)?\)|\[[^\W\d_]+( [^\W\d_]+)?\]|<[^\W\d_]+( [^\W\d_]+)?>")
+_BRACKETS = ("(", "[", "<")
+_IN_BRACKETS = frozenset(("(none)", "(skipped)", "(other)", "(others)", "[other]", "<other>", "(both)", "[both]"))
 # Errors of spreadsheets, in capitals: #LOVE is a hashtag.
 _SHEET_ERRORS = frozenset(
     (
@@ -105,7 +116,12 @@ def words_for_nothing(
             kept.append(name)
         else:
             dropped.add(name)
-    return dropped, kept
+    # One word in brackets beside plain ones, in whatever language, is a remark on a blank cell rather than a class.
+    alone = [name for name, text in plain.items() if name not in dropped and _BRACKETED.fullmatch(text)]
+    if len(alone) == 1 and len(others) > 1 and plain[alone[0]].casefold() not in _IN_BRACKETS and alone[0] not in kept:
+        plainer = [text for name, text in plain.items() if name not in (*dropped, *alone)]
+        kept += alone if not any(text.startswith(_BRACKETS) for text in plainer) else []
+    return dropped, sorted(kept)
 
 
 def _may_be_nothing(text: str) -> bool:

@@ -21,9 +21,34 @@ Array = npt.NDArray[Any]
 
 # Rows that share nothing with any other row are named up to this number, or as a block at the end of a table twice as long.
 _MOST_ALONE, _FEWEST = 2, 4
+# Annotations by which names of items are judged, and signs between the name of an item and that of a worker.
+_FIRST, _BETWEEN = 1_000, tuple("-_:/|. #@")
 _STATUS = re.compile(
-    r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted|rejected|discarded"
-    r"|cancell?ed|excluded|invalid|spam|draft|archived|removed|voided)"
+    r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted?|reject(ed)?"
+    r"|discard(ed)?|cancell?ed|excluded?|invalid|spam|draft|archived|removed?|voided|superseded|obsolete|outdated|withdrawn"
+    r"|retracted|overwritten|replaced|practi[cs]e(_?trial)?|training(_?(trial|item))?|warm_?up|tutorial|trap|catch_?trial"
+    r"|attention_?(check|test|trial)|screening|failed_?((attention|quality)_?)?check)"
+)
+# Flags of rows that count, and dates of what ends a row.
+_COUNTS = re.compile(
+    r"(is_?|was_?)?(latest|current|valid|accept(ed)?|approved?|includ(ed?)|keep|kept|usable|submitted)"
+    r"(_?(annotation|label|row|version))?|passed_?((attention|quality)_?)?checks?"
+)
+_ENDED = re.compile(
+    r"(deleted|removed|rejected|cancell?ed|discarded|superseded|archived|withdrawn|voided|invalidated|retracted)"
+    r"_(at|on|date|time|timestamp)"
+)
+# Columns that say in what part of a study a row was given, and parts that do not count.
+_PART = re.compile(r"(trial|block|task|session|round|item|question)_?(type|kind)|phase|stage|block|mode")
+_NO_PART = re.compile(
+    r"(practi[cs]e|training|warm[ _-]?up|tutorial|qualification|calibration|screening|demo|catch"
+    r"|attention([ _-]?check)?|instructed)"
+    r"([ _-]?(trial|item|phase|block|round|set|test|question)s?)?([ _-]?\d)?"
+)
+# Columns by which a later answer of a worker replaces an earlier one, and with a label in place of the one that is read.
+_VERSION = re.compile(r"(annotation_?|label_?|answer_?)?(version|revision|edit)(_?(id|no|nr|num|number|index))?")
+_CORRECTED = re.compile(
+    r"(corrected|revised|updated|new|fixed|reviewed|edited|post_?review)_?(label|class|answer|annotation|category|rating)"
 )
 _REFUSED = frozenset(
     (
@@ -57,6 +82,10 @@ _TRUE = re.compile(
     r"(gold|true|truth|ground_?truth|correct|reference|expert|adjudicated)(_?(label|class|answer|standard|value))?"
 )
 _INPUT = re.compile(r"text|sentence|tweet|content|document|passage|image|image_?url|url|file_?name|question_?text|post")
+_ITEM_ID = re.compile(
+    r"(item|task|text|doc(ument)?|image|example|sample|question|unit|post|tweet|sentence|record|subject|hit|stimulus)_?"
+    r"(id|number|no|key|name|index|uuid)?"
+)
 # Frame attribute: columns on which the reader of the file has a note.
 NOTED = "crowdppl_noted"
 # Rows at the beginning of a table by which a column that is not used is judged.
@@ -114,6 +143,31 @@ def notes_on_rows(columns: Sequence[Array], names: Sequence[Array], rows: Array 
     ]
 
 
+def notes_on_items(item: Array, worker: Array, items: Array, workers: Array, source: str) -> list[str]:
+    """Return a note where each item has one annotation, and its name ends or begins with that of the worker.
+
+    Args:
+        item: item of each annotation, ``(A,)``.
+        worker: its worker, ``(A,)``.
+        items: names of items.
+        workers: names of workers.
+        source: name of the table.
+    """
+    if len(item) < _FEWEST or len(items) < len(item) or len(workers) < 2:
+        return []
+    names = [str(name) for name in workers.tolist()]
+    for n, of_worker in zip(item[:_FIRST].tolist(), worker[:_FIRST].tolist(), strict=True):
+        name, who = str(items[n]), names[of_worker]
+        behind = name.endswith(who) and name[: -len(who)][-1:] in _BETWEEN
+        before = name.startswith(who) and name[len(who) :][:1] in _BETWEEN
+        if not (behind or before) or name == who:
+            return []
+    return [
+        f"{source}: each item has one annotation, and items such as {str(items[item[0]])!r} have the name of the worker in them, "
+        f"so that no two workers share one: leave it out, or name the column of items with task=..."
+    ]
+
+
 def _among_numbers(columns: Sequence[Array], names: Sequence[Array], row: int) -> bool:
     for codes, distinct in zip(columns[:2], names[:2], strict=True):
         words = [n for n, name in enumerate(distinct.tolist()) if not written_number(str(name))]
@@ -143,6 +197,12 @@ def notes_on_columns(
             continue
         if _STATUS.fullmatch(plain):
             notes += _of_status(frame[name], plain, source)
+        elif _COUNTS.fullmatch(plain) or _ENDED.fullmatch(plain) or _PART.fullmatch(plain):
+            notes += _of_rows_left(frame[name], plain, source)
+        elif _VERSION.fullmatch(plain):
+            notes += _of_versions(frame, used, name, source)
+        elif _CORRECTED.fullmatch(plain):
+            notes += _of_corrections(frame, used, name, source)
         elif _COUNT.fullmatch(plain):
             notes += _of_counts(frame[name], frame[used[0]], source)
         elif _TRUE.fullmatch(plain) and not truth_known:
@@ -152,6 +212,7 @@ def notes_on_columns(
         elif _INPUT.fullmatch(plain):
             notes += _of_inputs(frame[used[0]].iloc[:_ROWS], frame[name].iloc[:_ROWS], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
+    notes += _of_single_rows(frame, used[0], names, source)
     if len(as_values) > 1:
         notes.append(
             f"{source}: the names of the columns, {listed(as_values)}, are values in them: the table probably has no header, and "
@@ -172,7 +233,7 @@ def _values(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return how often each value occurs, as text in lower case."""
     try:
         counts = column.value_counts()
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return pd.Series(dtype=int)
     counts.index = pd.Index([str(value).strip().casefold() for value in counts.index])
     return counts
@@ -193,13 +254,71 @@ def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     ]
 
 
+def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
+    """Return a note on rows that do not count by a flag, a date of their end, or a part of the study."""
+    if _ENDED.fullmatch(plain):
+        texts = column.astype(object).map(lambda value: "" if pd.isna(value) else str(value).strip())
+        size, what = int((texts != "").sum()), "a date"
+    else:
+        try:
+            counts = column.astype(object).where(column.notna(), "").value_counts()
+        except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
+            return []
+        folded = [str(value).strip().casefold() for value in counts.index]
+        if _PART.fullmatch(plain):
+            left = [n for n, value in enumerate(folded) if _NO_PART.fullmatch(value)]
+        else:
+            left = [n for n, value in enumerate(folded) if value in _NO] if set(folded) <= _YES | _NO else []
+        size = int(counts.iloc[left].sum())
+        what = ", ".join(repr(folded[n]) if folded[n] else "no value" for n in left[:3])
+    if not 0 < size < len(column):
+        return []
+    rows = "1 row has" if size == 1 else f"{size:,} rows have"
+    return [
+        f"{source}: {rows} {what} in the column {str(column.name)!r}, which is not used; if these annotations are not to count, "
+        f"drop the rows"
+    ]
+
+
+def _of_versions(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
+    """Return a note where a column of versions tells annotations of an item by one worker apart."""
+    keys = [_codes(frame[column]) for column in (*used[:2], name)]
+    if any(key is None for key in keys):
+        return []
+    rows = pd.DataFrame(dict(enumerate(keys)))
+    several = rows.drop_duplicates().duplicated([0, 1], keep=False)
+    if not several.any():
+        return []
+    return [
+        f"{source}: the column {str(name)!r} tells annotations of an item by one worker apart, and all are read; if the last one "
+        f"replaces the others, drop these"
+    ]
+
+
+def _of_corrections(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
+    """Return a note where a column has labels of the same kind that differ from those that are read."""
+    given, other = (frame[column].astype(object) for column in (used[2], name))
+    try:
+        shared = set(given.dropna()) & set(other.dropna())
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
+        return []
+    size = int((other.notna() & (given != other)).sum())
+    if not size or not shared:
+        return []
+    rows = "1 row has" if size == 1 else f"{size:,} rows have"
+    return [
+        f"{source}: {rows} another label in the column {str(name)!r} than in {str(used[2])!r}, which is read; if the corrected "
+        f"ones are to count, name that column with label={str(name)!r}"
+    ]
+
+
 def _codes(column: pd.Series[Any] | pd.DataFrame) -> Array | None:
     """Return equal values as equal codes; ``None`` for lists and objects, and for several columns of one name."""
     if isinstance(column, pd.DataFrame):
         return None
     try:
         return np.asarray(pd.factorize(column)[0])
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return None
 
 
@@ -214,7 +333,7 @@ def _of_kinds(column: pd.Series[Any], items: Callable[[], Array | None], plain: 
     """
     try:
         codes, values = pd.factorize(column)
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
     texts = [str(value).strip().casefold() for value in values.tolist()]
     if _KIND_FLAG.fullmatch(plain):
@@ -242,7 +361,7 @@ def _of_truth(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) 
     item, label = used[0], used[2]
     try:
         pairs = frame[[item, name]].dropna().drop_duplicates()
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
     known, given = set(_values(frame[name]).index) - {""}, set(_values(frame[label]).index)
     if not known or not known <= given or bool(pairs[item].duplicated().any()) or len(known) < min(2, len(pairs)):
@@ -259,7 +378,7 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
         return []
     try:
         (of_item, names), (of_input, inputs) = pd.factorize(item), pd.factorize(shown)
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
     given = (of_item >= 0) & (of_input >= 0)
     pair = np.sort(of_item[given].astype(np.int64) * len(inputs) + of_input[given])
@@ -275,6 +394,26 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
         f"{str(shown.name)!r} ({listed(several.tolist(), 3)}), each in several rows; if an identifier was used for several "
         f"items, make it unique, or name the column of items with task=..."
     ]
+
+
+def _of_single_rows(frame: pd.DataFrame, used: Any, names: dict[str, Any], source: str) -> list[str]:
+    """Return a note where each row has an item of its own, though rows share what was looked at: it numbers annotations."""
+    codes = _codes(frame[used])
+    if codes is None or len(codes) < _FEWEST or codes.max(initial=-1) + 1 < len(codes):
+        return []
+    for plain, name in names.items():
+        if name == used or not (_INPUT.fullmatch(plain) or _ITEM_ID.fullmatch(plain)):
+            continue
+        shown = _codes(frame[name])
+        if shown is None or (shown < 0).any():
+            continue
+        rows = np.bincount(shown)
+        if len(rows) > 1 and (rows > 1).all():
+            return [
+                f"{source}: each row has an item of its own by the column {str(used)!r}, and the rows share {len(rows):,} values "
+                f"of {str(name)!r}: if {str(used)!r} numbers the annotations, name the column of items with task={str(name)!r}"
+            ]
+    return []
 
 
 def _of_counts(column: pd.Series[Any], item: pd.Series[Any] | pd.DataFrame, source: str) -> list[str]:
@@ -301,7 +440,7 @@ def _same_within(numbers: Array, item: pd.Series[Any] | pd.DataFrame) -> bool:
     """Return whether a number is one of the item: the same in all rows of each item that has several, or their number."""
     try:
         codes = pd.factorize(item)[0] if isinstance(item, pd.Series) else np.array([], dtype=int)
-    except TypeError:  # lists and objects
+    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return False
     if not len(codes) or codes.min() < 0:
         return False
@@ -317,7 +456,7 @@ def _of_two(frame: pd.DataFrame, used: str, other: str, source: str) -> list[str
     """Return a note where two columns may name the items, and each value of the one that is used has several of the other."""
     try:
         pairs = frame[[used, other]].drop_duplicates()
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return []
     if not pairs[used].duplicated().any():
         return []

@@ -34,6 +34,8 @@ _SHEET_DAYS, _SHEET = 25_569, (36_526, 58_441)
 # Where the parts of a date stand that is written as digits, and the years that such a date may have.
 _PLACES = {"y": (0, 4), "m": (4, 6), "d": (6, 8), "h": (8, 10), "n": (10, 12), "s": (12, 14)}
 _YEARS = (1990, 2100)
+# Numbers that are years rather than seconds; dates before and after years of other calendars.
+_LATE_YEARS, _CALENDAR = (1950, 2060), (1800, 2200)
 # Days since 1970 of 1899-12-30, 1899-12-31, 1900-01-01, 1900-01-02, 1904-01-01, 1980-01-01, 2001-01-01 and 2099-12-31.
 _PLACEHOLDER_DAYS = (-25_569, -25_568, -25_567, -25_566, -24_107, 3_652, 11_323, 47_481)
 _UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
@@ -192,8 +194,17 @@ def _first_rows(codes: Array, at: Sequence[int]) -> Array:
 def read_times(values: pd.Series[Any], dates: Dates | None) -> Times:
     """Read distinct timestamps; other arguments as in :func:`times`."""
     read = _read_times(values, dates)
-    note = _of_placeholders(read.seconds, values)
-    return read if note is None else read._replace(notes=[*read.notes, note])
+    notes = [_of_placeholders(read.seconds, values), _of_calendars(read.seconds, values)]
+    return read._replace(notes=[*read.notes, *filter(None, notes)])
+
+
+def _of_calendars(seconds: Array, values: pd.Series[Any]) -> str | None:
+    """Return a note where most dates are in years of another calendar, such as the Buddhist one."""
+    years = seconds[~np.isnan(seconds)] / (365.2425 * 86_400) + 1970
+    if not len(years) or ((years > _CALENDAR[0]) & (years < _CALENDAR[1])).mean() >= 0.5:
+        return None
+    example = next(str(value) for value, time in zip(values, seconds.tolist(), strict=True) if time == time)
+    return f"dates such as {example!r} are read as years of the Gregorian calendar; if they are of another one, convert them"
 
 
 def _of_placeholders(seconds: Array, values: pd.Series[Any]) -> str | None:
@@ -287,6 +298,11 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
             seconds = np.full(len(numbers), np.nan)
             seconds[~np.isnan(numbers)] = read
             return Times(seconds, [], [f"numbers such as {texts[0]} are read as dates"])
+    if whole and bool(_year_last(given).all()):
+        why = f"{given[0]:08.0f} may be a date with the day or the month first, without signs between; write dates as 2024-04-03"
+        return Times(np.full(len(numbers), np.nan), [Fault(np.flatnonzero(~np.isnan(numbers)).tolist(), why)], [])
+    if whole and _LATE_YEARS[0] <= given.min() and given.max() <= _LATE_YEARS[1]:
+        return Times(numbers, [], [f"numbers such as {given[0]:.0f} are read as seconds; they may be years"])
     if given.min() < _SHEET[0] or given.max() > _SHEET[1]:
         return None
     # Dates of a spreadsheet are whole seconds, parts of a day with many decimals; times of a stopwatch have three at most.
@@ -301,6 +317,13 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
         f"write them since 1970"
     )
     return Times((numbers - _SHEET_DAYS) * 86_400, [], [note])
+
+
+def _year_last(numbers: Array) -> Array:
+    """Return whether whole numbers are a day, a month and a year in digits, in this order or with the month first."""
+    first, second, year = numbers // 1_000_000, numbers // 10_000 % 100, numbers % 10_000
+    parts = np.sort(np.stack([first, second]), axis=0)
+    return np.asarray((parts[0] >= 1) & (parts[0] <= 12) & (parts[1] <= 31) & (year >= _YEARS[0]) & (year <= _YEARS[1]))
 
 
 def _epochs(numbers: Array, values: pd.Series[Any]) -> Times:

@@ -96,15 +96,22 @@ def alpaca_eval(content: Content, rows: Collector) -> None:
 
     The item is the ``instruction``, the two systems ``generator_1`` and ``generator_2``, the judge ``annotator``. A
     ``preference`` below 1.5 is for the first, above 1.5 for the second, and 1.5 or 0 a tie; what weighted annotators give
-    between 1 and 2 is kept as the score. A blank one is ``UNPARSEABLE``. Lengths are those of ``output_1`` and ``output_2`` in
-    characters.
+    between 1 and 2 is kept as the score. A blank one is ``UNPARSEABLE``, as is any other number, such as -1. Lengths are those of
+    ``output_1`` and ``output_2`` in characters.
 
     Sources: ``annotators/pairwise_evaluator.py`` of https://github.com/tatsu-lab/alpaca_eval. Uncertain: whether the answers of
     a record were shown in its order.
     """
+    stated = [record.get("preference") for record in content.records]
+    numbers = [one for one in stated if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    if 0 in numbers and not any(one > 1 for one in numbers):
+        rows.notes.append(
+            f"{rows.source}: no preference is above 1, and 0 is read as a tie, as AlpacaEval writes it; if 0 and 1 are the first "
+            f"and the second system, write 1 and 2"
+        )
     for record in content.records:
         value = record.get("preference")
-        given = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        given = isinstance(value, (int, float)) and not isinstance(value, bool) and (value == 0 or 1 <= value <= 2)
         number = float(value) if given else math.nan  # type: ignore[arg-type]
         verdict = TIE if number in (0, 1.5) else FIRST if number < 1.5 else SECOND
         rows.add(

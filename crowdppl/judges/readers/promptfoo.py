@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,13 @@ from crowdppl.judges.states import State
 
 # How graders explain a reply that they could not read, in versions that do not mark it.
 _UNREADABLE = ("could not extract json", "produced malformed response", "could not parse", "invalid json")
+# How they explain that a grader did not reply, and assertions without a grader, whose reasons may begin so, too.
+_SILENT = re.compile(
+    r"(api|network|http)( call)? error\b|no output$|error: |(request|connection) (timed out|failed|error)|rate limit"
+    r"|timed? ?out\b",
+    re.IGNORECASE,
+)
+_PROGRAMS = ("javascript", "python", "ruby", "webhook")
 # The assertion that a rating in the web interface adds.
 _HUMAN = "human"
 # failureReason of a result whose system ended with an error.
@@ -47,7 +55,8 @@ def promptfoo(content: Content, rows: Collector) -> None:
     (``--repeat``) are different answers. The length of an output that is a text is its number of characters.
 
     ``UNPARSEABLE`` are entries with ``metadata.graderError``, and those whose ``reason`` says that a grader's reply could not
-    be read: promptfoo counts both as failed. Results whose system ended with an error are left out.
+    be read, ``MISSING`` those whose ``reason`` is the error of a grader that did not reply: promptfoo counts all of them as
+    failed. Results whose system ended with an error are left out.
 
     Sources: https://www.promptfoo.dev/docs/configuration/outputs, and the types ``EvaluateResult``, ``GradingResult`` and
     ``Assertion`` of https://github.com/promptfoo/promptfoo. Uncertain: the words of ``reason`` in versions without
@@ -83,7 +92,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
                 metric if number == 1 else f"{metric} {number}",
                 component.get("pass"),
                 model=_provider(assertion.get("provider")),
-                state=State.UNPARSEABLE if _unreadable(component) else None,
+                state=_state(component, kind),
                 score=component.get("score"),
                 system=system,
                 answer=answer,
@@ -123,11 +132,16 @@ def _components(grading: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return out
 
 
-def _unreadable(component: Mapping[str, Any]) -> bool:
+def _state(component: Mapping[str, Any], kind: str) -> State | None:
+    """Return the state of an entry without a verdict, ``None`` if it has one."""
     if mapping(component.get("metadata")).get("graderError"):
-        return True
-    reason = str(component.get("reason") or "").lower()
-    return component.get("pass") is False and any(words in reason for words in _UNREADABLE)
+        return State.UNPARSEABLE
+    reason = str(component.get("reason") or "").strip()
+    if component.get("pass") is not False:
+        return None
+    if any(words in reason.lower() for words in _UNREADABLE):
+        return State.UNPARSEABLE
+    return State.MISSING if kind not in _PROGRAMS and not component.get("score") and _SILENT.match(reason) else None
 
 
 def _item(result: Mapping[str, Any], n: int) -> Any:
