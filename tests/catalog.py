@@ -318,22 +318,21 @@ def quiet_fit(*args, **options):
         return fit(*args, **options)
 
 
-def rotated(kinds, each=1, every=1):
+def rotated(kinds, each=1, every=1, *, nightly=False):
     """Return a parameter for every model, engine and kind; fast are ``each`` kinds of each pair, in turn, and the others slow.
 
-    With ``every`` of one of so many pairs only.
+    With ``every`` of one of so many pairs only. With ``nightly`` slow is every kind with every model, by one of its engines in
+    turn, and the others run at night.
     """
-    return [
-        pytest.param(
-            case,
-            method,
-            kind,
-            id=f"{case.name}-{method}-{kind}",
-            marks=[pytest.mark.slow] * ((k - each * (n // every)) % len(kinds) >= each or n % every > 0),
-        )
-        for n, (case, method) in enumerate(PAIRS)
-        for k, kind in enumerate(kinds)
-    ]
+    parameters, place = [], {case.name: c for c, case in enumerate(CASES)}
+    for n, (case, method) in enumerate(PAIRS):
+        for k, kind in enumerate(kinds):
+            fast = (k - each * (n // every)) % len(kinds) < each and n % every == 0
+            turn = case.methods[(k + place[case.name]) % len(case.methods)]
+            marks = [] if fast else [pytest.mark.slow]
+            marks += [pytest.mark.longest] * (nightly and not fast and method != turn)
+            parameters.append(pytest.param(case, method, kind, id=f"{case.name}-{method}-{kind}", marks=marks))
+    return parameters
 
 
 def in_turn(values, every, name=None):

@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -121,6 +122,18 @@ class Nursery:
             open(file, "w").close()
         number = self.ask({"words": words, "module": module, "environment": environment, **files})
         return Forked(self, number, place)
+
+    def start_ranks(self, processes, *words, module=None):
+        """Start so many processes with what torchrun puts into the environment of each, or one without."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        everywhere = {"WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes, "MASTER_ADDR": "127.0.0.1"}
+        everywhere |= {"MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "x"}
+        ranks = [everywhere | {"RANK": rank, "LOCAL_RANK": rank} for rank in range(processes)] if processes > 1 else [{}]
+        return [
+            self.start(*words, module=module, **{name: str(value) for name, value in rank.items()}) for rank in ranks
+        ]
 
 
 @contextlib.contextmanager

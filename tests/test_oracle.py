@@ -109,8 +109,14 @@ def ready(case, seed, known=False, weighted=False):
     return data, model, model.expand(data)
 
 
-@pytest.mark.parametrize("draws", [2, pytest.param(6, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("case", "method", "kind"), rotated(["free", "known", "weighted"]))
+def few_and_more(parameters):
+    """Return fast parameters with two draws, and at night with six, and slow ones with six."""
+    for one in parameters:
+        for draws, marks in ((6, one.marks),) if one.marks else ((2, ()), (6, (pytest.mark.slow, pytest.mark.longest))):
+            yield pytest.param(*one.values, draws, id=f"{one.id}-{draws}", marks=marks)
+
+
+@pytest.mark.parametrize(("case", "method", "kind", "draws"), few_and_more(rotated(["free", "known", "weighted"])))
 def test_engines_agree_with_enumeration(case, method, kind, draws):
     known = kind == "known"
     data = tiny(

@@ -1,8 +1,6 @@
 """Several processes, each with its share: the draws of one, one line where one is lost, and the same bits after that."""
 
-import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -76,17 +74,8 @@ def start(tmp_path_factory):
         def started(tmp_path, processes, *words, script=SCRIPT):
             path = tmp_path / "script.py"
             path.write_text(textwrap.dedent(script))
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            ranks = []
-            for rank in range(processes):
-                numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
-                place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "x"}
-                own = {name: str(value) for name, value in (numbers | place).items()} if processes > 1 else {}
-                what = (path, *words) if script else words
-                ranks.append(loaded.start(*what, module=None if script else "crowdppl", **own))
-            return ranks
+            what = (path, *words) if script else words
+            return loaded.start_ranks(processes, *what, module=None if script else "crowdppl")
 
         yield started
 
