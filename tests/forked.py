@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 # Loads the library, and then forks for each line that names what to run; the child leaves the loop and runs it as a program does.
 SERVER = """
@@ -119,7 +120,7 @@ class Nursery:
         words = [str(word) for word in ([module, *words] if module else words)]
         files = {stream: str(place.parent / f"{place.name}.{stream}") for stream in ("out", "err")}
         for file in files.values():
-            open(file, "w").close()
+            Path(file).touch()
         number = self.ask({"words": words, "module": module, "environment": environment, **files})
         return Forked(self, number, place)
 
@@ -130,7 +131,9 @@ class Nursery:
             port = free.getsockname()[1]
         everywhere = {"WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes, "MASTER_ADDR": "127.0.0.1"}
         everywhere |= {"MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "x"}
-        ranks = [everywhere | {"RANK": rank, "LOCAL_RANK": rank} for rank in range(processes)] if processes > 1 else [{}]
+        ranks = (
+            [everywhere | {"RANK": rank, "LOCAL_RANK": rank} for rank in range(processes)] if processes > 1 else [{}]
+        )
         return [
             self.start(*words, module=module, **{name: str(value) for name, value in rank.items()}) for rank in ranks
         ]

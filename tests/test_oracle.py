@@ -111,9 +111,12 @@ def ready(case, seed, known=False, weighted=False):
 
 def few_and_more(parameters):
     """Return fast parameters with two draws, and at night with six, and slow ones with six."""
-    for one in parameters:
-        for draws, marks in ((6, one.marks),) if one.marks else ((2, ()), (6, (pytest.mark.slow, pytest.mark.longest))):
-            yield pytest.param(*one.values, draws, id=f"{one.id}-{draws}", marks=marks)
+    longest = (pytest.mark.slow, pytest.mark.longest)
+    return [
+        pytest.param(*one.values, draws, id=f"{one.id}-{draws}", marks=marks)
+        for one in parameters
+        for draws, marks in ([(6, one.marks)] if one.marks else [(2, ()), (6, longest)])
+    ]
 
 
 @pytest.mark.parametrize(("case", "method", "kind", "draws"), few_and_more(rotated(["free", "known", "weighted"])))
