@@ -335,34 +335,25 @@ def rotated(kinds, each=1, every=1, *, nightly=False):
     return parameters
 
 
-def turn(n, every):
-    """Return the marks of the n-th: one of so many is fast, another one slow, and the others run at night."""
+def turn(n, every, night=True):
+    """Return the marks of the n-th: one of so many is fast, another one slow, and the others run at night, or are slow."""
     if n % every == 0:
         return []
-    return [pytest.mark.slow] + [pytest.mark.longest] * (n % every != every // 2)
+    return [pytest.mark.slow] + [pytest.mark.longest] * (night and n % every != every // 2)
 
 
-def in_turn(values, every, name=None):
+def in_turn(values, every, name=None, *, night=True):
     """Return parameters in turn, of what differs by model or engine only: see :func:`turn`.
 
     Args:
         values: one value each, or a tuple of several.
         every: one of so many is fast, and one slow.
+        night: whether the others run at night; else they are slow, too.
         name: returns the id of a value. Defaults to the names of models, and words as they are.
     """
     named = name or (lambda value: "-".join(str(getattr(part, "name", part)) for part in value))
     each = [value if isinstance(value, tuple) else (value,) for value in values]
-    return [pytest.param(*value, id=named(value), marks=turn(n, every)) for n, value in enumerate(each)]
-
-
-def engines_in_turn(methods=ALL):
-    """Return a parameter for every model and each of these engines it has; of each model the engines have their turn."""
-    return [
-        pytest.param(case, method, id=f"{case.name}-{method}", marks=turn(m - n, len(own)))
-        for n, case in enumerate(CASES)
-        for own in [[method for method in case.methods if method in methods]]
-        for m, method in enumerate(own)
-    ]
+    return [pytest.param(*value, id=named(value), marks=turn(n, every, night)) for n, value in enumerate(each)]
 
 
 class Stop(Exception):
