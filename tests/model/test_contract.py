@@ -124,7 +124,7 @@ def test_same_seed_same_result(short_fit):
     )  # a point from the votes, around which nothing is drawn
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "svi" in c.methods], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "svi" in c.methods], 3))
 def test_batches_of_items(case):
     data = tiny(1, items=8, classes=case.classes, features=case.features, criteria=case.criteria)
     posterior = quiet_fit(data, case.model, method="svi", batch_size=3, max_iter=10, num_samples=3)
@@ -320,7 +320,7 @@ def test_permuting_the_rows_permutes_nothing_else(case):
     np.testing.assert_allclose(a, b, atol=1e-8 if closed else 2e-3)
 
 
-@pytest.mark.parametrize(("case", "method"), PLAIN, ids=[f"{c.name}-{m}" for c, m in PLAIN])
+@pytest.mark.parametrize(("case", "method"), in_turn(PLAIN, 4))
 def test_log_posterior_of_each_draw(case, method):
     """``lp`` is the log density of that draw's labels and parameters, as the trace of the story gives them, draw by draw."""
     data = tiny(2, classes=case.classes, features=case.features, criteria=case.criteria)
