@@ -490,7 +490,7 @@ def calls(place):
         "plots.noise": None,
         "plots.groups": {"posterior": posterior("groups")},
         **{f"plots.{name}": {"result": judged_result()} for name in ("systems", "judges", "panel")},
-        "report.content": p,
+        "report.content": None,  # which writing calls with its own arguments
         "report.page": p,
         "report.write": {**p, "path": place / "r.html"},
         "report.write_judges": {"result": judged_result(), "path": place / "j.html"},

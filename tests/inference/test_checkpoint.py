@@ -57,7 +57,7 @@ def undisturbed(request, data):
         yield request.param, quiet_fit(data, "dawid-skene", method=method, seed=7, **ENGINES[request.param])
 
 
-@pytest.mark.parametrize("after", [1, pytest.param(3, marks=pytest.mark.slow), 40])
+@pytest.mark.parametrize("after", [*(pytest.param(after, marks=pytest.mark.slow) for after in (1, 3)), 40])
 def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, data, undisturbed, after):
     engine, whole = undisturbed
     if after == 40:

@@ -1,6 +1,7 @@
 """EM against published figures, and its promises: it rises, it stops, it says what it found."""
 
 import dataclasses
+import itertools
 import warnings
 
 import numpy as np
@@ -189,8 +190,7 @@ SIDE_BY_SIDE = [
 ]
 
 
-@pytest.mark.parametrize("accelerate", [True, False])
-@pytest.mark.parametrize("case", SIDE_BY_SIDE, ids=lambda case: case.name)
+@pytest.mark.parametrize(("case", "accelerate"), in_turn([*itertools.product(SIDE_BY_SIDE, [True, False])], 3))
 def test_ascents_side_by_side_are_those_one_after_the_other(case, accelerate, monkeypatch):
     """Each as if it were alone: the same steps, rejected extrapolations included, in groups too, to rounding."""
     data = tiny(4, items=30, workers=6, classes=case.classes, known=True, weighted=True)

@@ -169,11 +169,12 @@ def test_engines_agree(method, known):
 
 @pytest.mark.slow
 def test_nuts_agrees():
+    """Means of 200 draws have errors of some .02, a fourteenth of a standard deviation: the bounds are four of these."""
     data = numbers(items=60, workers=6, each=4)
     one = quiet(data, method="gibbs", chains=2, num_samples=800)
     other = quiet(data, method="nuts", chains=1, warmup=100, num_samples=200)
-    np.testing.assert_allclose(one.truth(relative=True)["value"], other.truth(relative=True)["value"], atol=0.05)
-    np.testing.assert_allclose(one.workers()["sd"], other.workers()["sd"], atol=0.08)
+    np.testing.assert_allclose(one.truth(relative=True)["value"], other.truth(relative=True)["value"], atol=0.08)
+    np.testing.assert_allclose(one.workers()["sd"], other.workers()["sd"], atol=0.1)
 
 
 @pytest.mark.slow
