@@ -142,10 +142,10 @@ class Nursery:
 @contextlib.contextmanager
 def nursery(folder):
     """Yield a process with the library loaded, which ends with the block."""
-    made = Nursery(folder)
+    loaded = Nursery(folder)
     try:
-        yield made
+        yield loaded
     finally:
-        made.server.stdin.close()
-        made.server.stdout.close()
-        made.server.wait(60)
+        loaded.server.stdin.close()
+        loaded.server.stdout.close()
+        loaded.server.wait(60)

@@ -170,8 +170,8 @@ posterior.save(out, keep="full")
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    with nursery(tmp_path_factory.mktemp("forked")) as made:
-        yield made
+    with nursery(tmp_path_factory.mktemp("forked")) as process:
+        yield process
 
 
 def killed(loaded, tmp_path, method, sign, wait):
