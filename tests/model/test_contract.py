@@ -38,7 +38,7 @@ def has_networks(case):
 PLAIN = [(case, method) for case, method in PAIRS if method != "nuts" and not has_networks(case)]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(p.values, id=p.id, marks=p.marks) for p in in_turn(PAIRS, 5)])
+@pytest.fixture(scope="module", params=[pytest.param(p.values, id=p.id, marks=p.marks) for p in in_turn(PAIRS, 7)])
 def short_fit(request):
     """Return a model, an engine, annotations and the short fit; tests that look at one fit run one after the other."""
     case, method = request.param
@@ -188,7 +188,7 @@ def test_simulation(case):
 @pytest.mark.parametrize(
     ("case", "method"),
     [
-        pytest.param(c, m, marks=turn(n, {"em": 4, "svi": 9}[m]), id=f"{c.name}-{m}")
+        pytest.param(c, m, marks=turn(n, {"em": 7, "svi": 13}[m]), id=f"{c.name}-{m}")
         for n, c in enumerate(CASES)
         for m in ("em", "svi")
         if m in c.methods and not has_networks(c)
