@@ -1,4 +1,4 @@
-"""Run the long suites, part by part: those parts whose guarded files have changed since they last passed, or all of them.
+"""Run the long suites: those parts whose guarded files have changed since they last passed, or all of them.
 
 ``guarded.py slow`` runs the slow tests, ``guarded.py lowest`` the tests with the lowest versions. Parts that have passed on the
 files as they are, and the tests that take longest, run with ``--all`` only. ``passed.json``, which is committed, records passes.
@@ -52,7 +52,7 @@ LIBRARY = [
 # What the code in the documentation is.
 PAGES = ["docs", "README.md", "CONTRIBUTING.md"]
 DOCS_TESTS = "tests/test_docs.py"
-SLOW = ["-m", "slow and not longest", "-n", "2"]
+SLOW = ["-m", "slow and not longest", "-n", "2", "--dist", "worksteal"]
 # The tests of each part, which are among its guarded files.
 SLOW_PARTS = {
     "criticism": ["tests/criticism"],
@@ -106,28 +106,40 @@ def digest(patterns: list[str]) -> str:
     return together.hexdigest()
 
 
+def recorded() -> dict[str, str]:
+    """Return the digests of the files on which parts have passed."""
+    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+
+
 def main() -> int:
-    """Run the parts of a suite, record those that pass, and return the first status of one that does not."""
+    """Run the parts of a suite, record those that pass, and return the first status of one that does not.
+
+    Parts with the same options are run together, since each run of pytest imports and collects for half a minute: all have
+    passed, or none.
+    """
     suite = sys.argv[1]
     options, parts = SUITES[suite]
+    together: dict[tuple[str, ...], dict[str, str]] = {}
     for name, tests in parts.items():
-        passed = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
         key = f"{suite}: {name}"
         now = digest([*(COMPUTATION if key in COMPUTED else LIBRARY), *(PAGES if DOCS_TESTS in tests else []), *tests])
-        if "--all" not in sys.argv and passed.get(key) == now:
+        if "--all" not in sys.argv and recorded().get(key) == now:
             sys.stdout.write(f"{key}: passed on these files; not run again\n")
             continue
-        sys.stdout.write(f"{key}: run\n")
-        sys.stdout.flush()
         further = NIGHT if suite == "slow" and "--all" in sys.argv else FURTHER.get(key, [])
-        existing = (test for test in tests if (ROOT / test).exists())
-        command = [sys.executable, "-m", "pytest", *options, *further, *existing]
+        together.setdefault((*options, *further), {})[name] = now
+    for chosen, names in together.items():
+        sys.stdout.write(f"{suite}: {', '.join(names)}: run\n")
+        sys.stdout.flush()
+        existing = (test for name in names for test in parts[name] if (ROOT / test).exists())
+        command = [sys.executable, "-m", "pytest", *chosen, *existing]
         status = subprocess.run(command, cwd=ROOT, check=False).returncode
         if status not in (0, NOTHING_RUN):
             return status
         if "CROWDPPL_DATA" not in os.environ:
             continue  # tests of public data were skipped: not a pass to be recorded
-        RECORD.write_text(json.dumps({**passed, key: now}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        passed = recorded() | {f"{suite}: {name}": now for name, now in names.items()}
+        RECORD.write_text(json.dumps(passed, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 
 

@@ -318,48 +318,42 @@ def quiet_fit(*args, **options):
         return fit(*args, **options)
 
 
-def rotated(kinds, each=1, every=1):
+def rotated(kinds, each=1, every=1, *, nightly=False):
     """Return a parameter for every model, engine and kind; fast are ``each`` kinds of each pair, in turn, and the others slow.
 
-    With ``every`` of one of so many pairs only.
+    With ``every`` of one of so many pairs only. With ``nightly`` slow is every kind with every model, by one of its engines in
+    turn, and the others run at night.
     """
-    return [
-        pytest.param(
-            case,
-            method,
-            kind,
-            id=f"{case.name}-{method}-{kind}",
-            marks=[pytest.mark.slow] * ((k - each * (n // every)) % len(kinds) >= each or n % every > 0),
-        )
-        for n, (case, method) in enumerate(PAIRS)
-        for k, kind in enumerate(kinds)
-    ]
+    parameters, place = [], {case.name: c for c, case in enumerate(CASES)}
+    for n, (case, method) in enumerate(PAIRS):
+        for k, kind in enumerate(kinds):
+            fast = (k - each * (n // every)) % len(kinds) < each and n % every == 0
+            turn = case.methods[(k + place[case.name]) % len(case.methods)]
+            marks = [] if fast else [pytest.mark.slow]
+            marks += [pytest.mark.longest] * (nightly and not fast and method != turn)
+            parameters.append(pytest.param(case, method, kind, id=f"{case.name}-{method}-{kind}", marks=marks))
+    return parameters
 
 
-def in_turn(values, every, name=None):
-    """Return parameters of which one in so many is fast, and the others slow: of what differs by model or engine only.
+def turn(n, every, night=True):
+    """Return the marks of the n-th: one of so many is fast, another one slow, and the others run at night, or are slow."""
+    if n % every == 0:
+        return []
+    return [pytest.mark.slow] + [pytest.mark.longest] * (night and n % every != every // 2)
+
+
+def in_turn(values, every, name=None, *, night=True):
+    """Return parameters in turn, of what differs by model or engine only: see :func:`turn`.
 
     Args:
         values: one value each, or a tuple of several.
-        every: one of so many is fast.
+        every: one of so many is fast, and one slow.
+        night: whether the others run at night; else they are slow, too.
         name: returns the id of a value. Defaults to the names of models, and words as they are.
     """
     named = name or (lambda value: "-".join(str(getattr(part, "name", part)) for part in value))
     each = [value if isinstance(value, tuple) else (value,) for value in values]
-    return [
-        pytest.param(*value, id=named(value), marks=[pytest.mark.slow] * (n % every > 0))
-        for n, value in enumerate(each)
-    ]
-
-
-def engines_in_turn(methods=ALL):
-    """Return a parameter for every model and each of these engines it has; of each model one is fast, the engines in turn."""
-    return [
-        pytest.param(case, method, id=f"{case.name}-{method}", marks=[pytest.mark.slow] * (method != own[n % len(own)]))
-        for n, case in enumerate(CASES)
-        for own in [[method for method in case.methods if method in methods]]
-        for method in own
-    ]
+    return [pytest.param(*value, id=named(value), marks=turn(n, every, night)) for n, value in enumerate(each)]
 
 
 class Stop(Exception):

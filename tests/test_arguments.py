@@ -40,7 +40,7 @@ from crowdppl import (
     report,
 )
 from crowdppl.acquisition import Curve
-from crowdppl.criticism import sbc
+from crowdppl.criticism import numbers, sbc
 from crowdppl.data import (
     datasets,
     diagnostics,
@@ -500,7 +500,7 @@ def calls(place):
         "plots.noise": None,
         "plots.groups": {"posterior": posterior("groups")},
         **{f"plots.{name}": {"result": judged_result()} for name in ("systems", "judges", "panel")},
-        "report.content": p,
+        "report.content": None,  # which writing calls with its own arguments
         "report.page": p,
         "report.write": {**p, "path": place / "r.html"},
         "report.write_judges": {"result": judged_result(), "path": place / "j.html"},
@@ -684,6 +684,7 @@ def test_wrong_values_are_refused_in_one_line(name, place, monkeypatch):
     """Refused where the check of the argument refuses; where it does not, the function works or refuses for itself."""
     function, base = PUBLIC[name], calls(place)[name]
     monkeypatch.chdir(place)
+    monkeypatch.setattr(numbers, "FOLDS", 2)  # models of numbers are compared by a fit to each part
     checks = arguments.checks_of(function) or {}
     if base is not None:
         called(bound(name, function), **base)
@@ -694,6 +695,8 @@ def test_wrong_values_are_refused_in_one_line(name, place, monkeypatch):
             continue  # options are checked by who takes them
         check = checks.get(parameter.name, arguments.anything)
         for value in [*WRONG, place]:
+            if value is parameter.default and parameter.name not in (base or {}):
+                continue  # the call that worked above
             optional = value is None and arguments.takes_none(parameter)
             refused = None
             if not optional:

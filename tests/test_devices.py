@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import SHORT, Stop, engines_in_turn, quiet_fit, simulated, stopping, tiny
+from catalog import PAIRS, SHORT, Stop, in_turn, quiet_fit, simulated, stopping, tiny
 from counterfeit import DEVICE, MixedDevicesError, counterfeit
 
 import crowdppl
@@ -63,7 +63,7 @@ def test_reads_are_counted():
     assert sum(device.reads.values()) == 4
 
 
-@pytest.mark.parametrize(("case", "method"), engines_in_turn(BRIEF))
+@pytest.mark.parametrize(("case", "method"), in_turn([pair for pair in PAIRS if pair[1] in BRIEF], 11))
 def test_every_model_and_engine(case, method):
     """Nothing mixes devices; by EM, which draws nothing before it, probabilities are those of the CPU."""
     data = tiny(items=6, classes=case.classes, features=case.features, criteria=case.criteria)
@@ -102,19 +102,21 @@ def sets():
     return crowdppl.Annotations.from_frame(frame, several="sets", labels=list("abc"))
 
 
+RESULTS = [
+    (tokens, "sequential-workers", "em"),
+    (tokens, "sequential-workers", "gibbs"),
+    (tokens, "sequential-workers", "svi"),
+    (sets, "label-sets", "em"),
+    (sets, "label-sets", "gibbs"),
+    (sets, "label-sets", "svi"),
+    (sets, "label-sets", "nuts"),
+    (lambda: tiny(items=12), "dawid-skene", "nuts"),
+    (lambda: tiny(items=12), "dawid-skene", "svi"),
+]
+
+
 @pytest.mark.parametrize(
-    ("make", "model", "method"),
-    [
-        (tokens, "sequential-workers", "em"),
-        (tokens, "sequential-workers", "gibbs"),
-        (tokens, "sequential-workers", "svi"),
-        (sets, "label-sets", "em"),
-        (sets, "label-sets", "gibbs"),
-        (sets, "label-sets", "svi"),
-        (sets, "label-sets", "nuts"),
-        (lambda: tiny(items=12), "dawid-skene", "nuts"),
-        (lambda: tiny(items=12), "dawid-skene", "svi"),
-    ],
+    ("make", "model", "method"), in_turn(RESULTS, 4, name=lambda one: "-".join(one[1:]), night=False)
 )
 def test_results_are_those_of_the_cpu(make, model, method):
     """Also for engines that draw, and where items depend on each other."""
@@ -177,7 +179,7 @@ def test_learning(name):
     pd.testing.assert_frame_equal(other, table, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", STOPPED)
+@pytest.mark.parametrize("method", in_turn(STOPPED, 2))
 def test_a_stopped_fit_goes_on(tmp_path, method):
     """To the bits of one that was not stopped: the checkpoint holds the random stream of the device."""
     data = tiny(items=12)
@@ -218,7 +220,7 @@ def default_data(known=0):
     return dataclasses.replace(data, truth=index)
 
 
-@pytest.mark.parametrize("known", [0, 20])
+@pytest.mark.parametrize("known", [pytest.param(0, marks=pytest.mark.slow), 20])
 def test_the_default(known):
     """Of a mixture with independent errors, with weights of classes where true labels are known."""
     data = default_data(known)
@@ -246,16 +248,16 @@ def reads_of_steps(model, method, few, many, classes=3, **options):
     return (counts[1] - counts[0]) / (many - few)
 
 
-@pytest.mark.parametrize(
-    ("model", "method", "most"),
-    [
-        ("dawid-skene", "em", 1),
-        ("item-effects", "em", 1),
-        ("two-coin-difficulty", "em", 19),
-        ("dawid-skene", "svi", 6),
-        ("dawid-skene", "svi in batches", 12),
-    ],
-)
+READS = [
+    ("dawid-skene", "em", 1),
+    ("item-effects", "em", 1),
+    ("two-coin-difficulty", "em", 19),
+    ("dawid-skene", "svi", 6),
+    ("dawid-skene", "svi in batches", 12),
+]
+
+
+@pytest.mark.parametrize(("model", "method", "most"), in_turn(READS, 4, night=False))
 def test_the_host_seldom_reads(model, method, most):
     """Reads of the host for each step of a fit: each waits for the device."""
     engine, in_batches = method.split()[0], "batches" in method

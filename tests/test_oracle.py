@@ -109,8 +109,19 @@ def ready(case, seed, known=False, weighted=False):
     return data, model, model.expand(data)
 
 
-@pytest.mark.parametrize("draws", [2, pytest.param(6, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("case", "method", "kind"), rotated(["free", "known", "weighted"]))
+def few_and_more(parameters):
+    """Return fast parameters with two draws, and at night with six, and slow ones with six."""
+    longest = (pytest.mark.slow, pytest.mark.longest)
+    return [
+        pytest.param(*one.values, draws, id=f"{one.id}-{draws}", marks=marks)
+        for one in parameters
+        for draws, marks in ([(6, one.marks)] if one.marks else [(2, ()), (6, longest)])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("case", "method", "kind", "draws"), few_and_more(rotated(["free", "known", "weighted"], every=2))
+)
 def test_engines_agree_with_enumeration(case, method, kind, draws):
     known = kind == "known"
     data = tiny(
@@ -161,9 +172,13 @@ def test_engines_agree_with_enumeration(case, method, kind, draws):
         assert posterior.truth().set_index("task").loc["item 1", "probability"] == 1.0
 
 
-@pytest.mark.parametrize("kind", ["plain", "known", "repeated", "weighted", "all"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-@pytest.mark.parametrize("seed", in_turn(range(2), 2))
+KINDS = ["plain", "known", "repeated", "weighted", "all"]
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "seed"),
+    in_turn([(case, kind, seed) for case in CASES for kind in KINDS for seed in range(2)], 3),
+)
 def test_pyro_program_equals_fast_path(case, seed, kind):
     """TraceEnum_ELBO of the program under a delta guide = summed marginal + log prior; and so is the marginal program."""
     with isolated(seed), torch.no_grad():
@@ -193,9 +208,9 @@ def test_pyro_program_equals_fast_path(case, seed, kind):
             assert float(model.log_prior(parameters, data)) == pytest.approx(float(log_prior), rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    ("case", "weighted", "dense"), in_turn([*itertools.product(CASES, (False, True), (True, False))], 3)
+)
 def test_evidence_table_equals_emission(case, weighted, dense):
     """Where a model takes the sparse products, they say what its emission says."""
     with isolated(5), torch.no_grad():
@@ -211,8 +226,10 @@ def test_evidence_table_equals_emission(case, weighted, dense):
         torch.testing.assert_close(model.log_likelihoods(parameters, data), by_hand, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-@pytest.mark.parametrize("case", [c for c in CASES if "nuts" in c.methods or "em" in c.methods], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    ("case", "dense"),
+    in_turn([(c, dense) for c in CASES if {"nuts", "em"} & set(c.methods) for dense in (True, False)], 3),
+)
 def test_gradients(case, dense):
     """Gradients of the log posterior in unbounded coordinates against central differences."""
     with isolated(0):
@@ -235,8 +252,10 @@ def test_gradients(case, dense):
         torch.testing.assert_close(gradient, numeric, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("case", [c for c in CASES if {"em", "gibbs"} <= set(c.methods)], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    ("case", "weighted"),
+    in_turn([(c, weighted) for c in CASES if {"em", "gibbs"} <= set(c.methods) for weighted in (False, True)], 3),
+)
 def test_closed_m_step_is_a_maximum(case, weighted):
     """No small move from the closed-form M step raises the expected log joint plus log prior."""
     data = tiny(
@@ -285,7 +304,7 @@ def test_closed_m_step_is_a_maximum(case, weighted):
         assert space.size
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "gibbs" in c.methods], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "gibbs" in c.methods], 2))
 def test_gibbs_draws_truths_from_their_conditional(case):
     """Truths given parameters: frequencies of 20,000 draws against the enumerated conditional.
 
@@ -316,7 +335,7 @@ def test_a_random_number_of_zero_draws_nothing_impossible(dtype, monkeypatch):
         assert actual.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("case", in_turn([c for c in CASES if "gibbs" in c.methods], 3))
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "gibbs" in c.methods], 3, night=False))
 def test_gibbs_draws_parameters_from_their_conditional(case):
     """Parameters given truths, the step repeated with the truths held: means and mean squares against importance sampling.
 

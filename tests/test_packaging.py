@@ -69,6 +69,7 @@ def test_a_wheel_without_machine_code_is_for_every_platform(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
 
 
+@pytest.mark.slow
 def test_wheel_holds_the_zoo_once(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert names.count("crowdppl/models/dawid_skene.py") == 1

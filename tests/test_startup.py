@@ -111,7 +111,7 @@ def test_true_labels_by_em_import_no_more_than_they_need():
     assert imported(script, (*unneeded, "scipy.stats", "rich", "crowdppl.criticism")) == []
 
 
-def test_intervals_of_workers_import_no_plots(tmp_path):
+def test_intervals_of_workers_import_no_plots():
     """ArviZ, which imports matplotlib, is not asked for its default probability where nothing can have changed it."""
     import arviz_base
 
@@ -126,6 +126,11 @@ def test_intervals_of_workers_import_no_plots(tmp_path):
     """
     unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "matplotlib")
     assert imported(script, unneeded) == []
+
+
+@pytest.mark.slow
+def test_a_fit_by_the_command_imports_no_plots(tmp_path):
+    unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "matplotlib")
     labels = tmp_path / "labels.csv"
     labels.write_text("task,worker,label\n" + "".join(f"{n},{w},{n % 2}\n" for n in range(20) for w in "abc"))
     command = ("fit", str(labels), "--method", "em", "--out", str(tmp_path / "result"))

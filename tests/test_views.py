@@ -251,13 +251,14 @@ def test_every_view_is_in_the_table():
     assert set(_public_views()) - set(VIEWS) == ELSEWHERE
 
 
-@pytest.mark.parametrize("name", in_turn(FITS, 4))
+@pytest.mark.parametrize("name", in_turn(FITS, 4, night=False))
 def test_views(name, fits, tmp_path):
     _look(name, fits(name), tmp_path)
 
 
 @pytest.mark.parametrize(
-    "name", in_turn(["em", "svi", "gibbs, groups", "gibbs, subtypes", "em, a truth for each annotation"], 4)
+    "name",
+    in_turn(["em", "svi", "gibbs, groups", "gibbs, subtypes", "em, a truth for each annotation"], 5, night=False),
 )
 def test_views_of_a_small_file(name, fits, tmp_path, monkeypatch):
     """With all draws coded, thinned or left out, as those of large data are."""
@@ -289,7 +290,7 @@ def _look(name, posterior, tmp_path):
     assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", in_turn(FITS, 4, night=False))
 def test_update(name, fits):
     posterior = fits(name)
     if posterior.info["counts"]["features"]:
@@ -327,7 +328,7 @@ def test_advice_asks_for_enough_draws():
     assert "--warmup 1000" in warning
 
 
-@pytest.mark.parametrize("model", ["dawid-skene", "item-subtypes"])
+@pytest.mark.parametrize("model", ["dawid-skene", pytest.param("item-subtypes", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["em", "gibbs", "svi"])
 def test_confidence_does_not_depend_on_the_number_of_draws(model, method):
     """Probabilities are averaged over rho, however few draws there are."""
@@ -377,7 +378,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", in_turn(OPTIONS, 4))
+@pytest.mark.parametrize("method", in_turn(OPTIONS, 4, night=False))
 def test_commands(method, table, tmp_path):
     runner, out = CliRunner(), tmp_path / "out"
     labels = str(table / "labels.csv")

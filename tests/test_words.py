@@ -5,6 +5,7 @@
 
 import ast
 import bisect
+import functools
 import itertools
 import re
 import subprocess
@@ -115,11 +116,17 @@ def finished(paths: list[Path]) -> list[Path]:
     return [path for path in paths if not path.relative_to(ROOT).as_posix().startswith(UNFINISHED)]
 
 
+@functools.cache
+def joined(text: str) -> tuple[str, list[int]]:
+    """Return all lines in one, without the signs of comments, and where each starts."""
+    lines = [line.strip().removeprefix("#:").removeprefix("#").strip() for line in text.splitlines()]
+    return " ".join(lines), list(itertools.accumulate((len(line) + 1 for line in lines), initial=0))
+
+
 def in_text(text: str, pattern: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the words of each match."""
-    lines = [line.strip().removeprefix("#:").removeprefix("#").strip() for line in text.splitlines()]
-    starts = list(itertools.accumulate((len(line) + 1 for line in lines), initial=0))
-    for match in re.finditer(pattern, " ".join(lines), re.IGNORECASE):
+    whole, starts = joined(text)
+    for match in re.finditer(pattern, whole, re.IGNORECASE):
         yield bisect.bisect(starts, match.start()), match.group()
 
 

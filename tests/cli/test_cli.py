@@ -70,7 +70,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("case", in_turn(KNOWN, 4))
+@pytest.mark.parametrize("case", in_turn(KNOWN, 4, night=False))
 def test_known_truths_are_read_equally_by_all_commands(case, quiz):
     """`--truth` is a column and `--truth-file` a table in `fit` and in `calibrate`, with all column options."""
     options = (*quiz, *KNOWN[case], "--method", "em")
@@ -144,7 +144,7 @@ def test_a_file_named_as_a_column_of_truths(quiz, tmp_path):
     assert "name their column with --truth" in run("calibrate", "my labels.csv", *quiz, code=2).output
 
 
-@pytest.mark.parametrize("case", in_turn(KNOWN, 4))
+@pytest.mark.parametrize("case", in_turn(KNOWN, 4, night=False))
 def test_compare(case, quiz):
     """Disagreements, shares and scores of three models, within 80 columns; with truths, an accuracy that no fit knew."""
     plain = run("compare", "my labels.csv", *quiz).output

@@ -1,9 +1,23 @@
 """Compiled chains: what is watched, the posterior they sample, threads, checkpoints, and where they are not used."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, Populations, Stop, crowded, many_from_prior, prepared, quiet_fit, simulated, stopping, tiny
+from catalog import (
+    CASES,
+    Populations,
+    Stop,
+    crowded,
+    in_turn,
+    many_from_prior,
+    prepared,
+    quiet_fit,
+    simulated,
+    stopping,
+    tiny,
+)
 
 from crowdppl.inference.backends import chains as compiled
 from crowdppl.inference.backends.choose import compiled_step
@@ -154,9 +168,14 @@ def test_results_do_not_depend_on_threads(monkeypatch, name):
     assert len(np.unique(results[0][:, -1, 0])) == 3
 
 
-@pytest.mark.parametrize("options", [{"warmup": 10, "num_samples": 30}, {"warmup": 60, "max_seconds": 60}])
-@pytest.mark.parametrize("after", [1, 25])
-@pytest.mark.parametrize("name", ["item effects, anchored", "one-coin"])
+STOPPED = itertools.product(
+    ["item effects, anchored", "one-coin"],
+    [1, 25],
+    [{"warmup": 10, "num_samples": 30}, {"warmup": 60, "max_seconds": 60}],
+)
+
+
+@pytest.mark.parametrize(("name", "after", "options"), in_turn([*STOPPED], 3, night=False))
 def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, options, after, name):
     data, model = simulated(items=30, seed=2, per_item=6, classes=2)[0], MODELS[name]
     monkeypatch.setattr(compiled, "CALL", 1)  # a checkpoint after every sweep

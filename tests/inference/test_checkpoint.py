@@ -16,6 +16,7 @@ import safetensors.torch
 import torch
 from catalog import OwnCoin, Stop, quiet_fit, simulated, stopping
 from crowds import FOUR_ITEMS
+from forked import nursery
 
 import crowdppl
 from crowdppl import CrowdpplWarning, FileError, OptionError
@@ -56,7 +57,7 @@ def undisturbed(request, data):
         yield request.param, quiet_fit(data, "dawid-skene", method=method, seed=7, **ENGINES[request.param])
 
 
-@pytest.mark.parametrize("after", [1, pytest.param(3, marks=pytest.mark.slow), 40])
+@pytest.mark.parametrize("after", [*(pytest.param(after, marks=pytest.mark.slow) for after in (1, 3)), 40])
 def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, data, undisturbed, after):
     engine, whole = undisturbed
     if after == 40:
@@ -167,28 +168,30 @@ posterior.save(out, keep="full")
 """
 
 
-def killed(tmp_path, method, sign, wait):
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    with nursery(tmp_path_factory.mktemp("forked")) as process:
+        yield process
+
+
+def killed(loaded, tmp_path, method, sign, wait):
     """Run a fit and send it a signal after a while, or once a state is written; return whether it had ended by itself."""
-    words = [sys.executable, "-c", SCRIPT, tmp_path / "labels.csv", method, tmp_path / "state", tmp_path / "out.nc"]
-    with subprocess.Popen(
-        [str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout.readline() == "ready\n"
-        if wait is None:
-            until = time.monotonic() + 60
-            while not (tmp_path / "state" / NAME).exists() and time.monotonic() < until:
-                time.sleep(0.01)
-            process.send_signal(sign)
-            process.wait(60)
-            return False
-        try:
-            process.wait(wait)
-        except subprocess.TimeoutExpired:
-            process.send_signal(sign)
-            process.wait(60)
-            return False
-    assert process.returncode == 0
-    return True
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    process = loaded.start(script, tmp_path / "labels.csv", method, tmp_path / "state", tmp_path / "out.nc")
+    assert process.says("ready")
+    if wait is None:
+        until = time.monotonic() + 60
+        while not (tmp_path / "state" / NAME).exists() and time.monotonic() < until:
+            time.sleep(0.01)
+    else:
+        status = process.wait(wait)
+        if status is not None:
+            assert status == 0
+            return True
+    process.send_signal(sign)
+    assert process.wait(60) is not None
+    return False
 
 
 def write(tmp_path):
@@ -202,13 +205,13 @@ def write(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["gibbs", "em", "svi", "nuts"])
-def test_killed_at_random_moments(tmp_path, method):
+def test_killed_at_random_moments(loaded, tmp_path, method):
     """Fifteen kills by SIGKILL or more for each engine, at random moments; then the end is that of a fit left alone."""
     frame = write(tmp_path)
     rng = random.Random(method)
     kills, ended = 0, False
     while not ended and kills < 400:
-        ended = killed(tmp_path, method, signal.SIGKILL, rng.uniform(0.02, 0.5) if kills < 15 else 60.0)
+        ended = killed(loaded, tmp_path, method, signal.SIGKILL, rng.uniform(0.02, 0.5) if kills < 15 else 60.0)
         kills += not ended
         state = Path(tmp_path / "state" / NAME)
         if state.exists():
@@ -231,17 +234,17 @@ def test_killed_at_random_moments(tmp_path, method):
 
 
 @pytest.mark.slow
-def test_control_c_keeps_what_is_there(tmp_path):
+def test_control_c_keeps_what_is_there(loaded, tmp_path):
     """One Ctrl-C: the fit stops at its next step with its state written, and goes on from there."""
     write(tmp_path)
-    assert not killed(tmp_path, "gibbs", signal.SIGINT, None)
+    assert not killed(loaded, tmp_path, "gibbs", signal.SIGINT, None)
     state = tmp_path / "state" / NAME
     assert state.is_file()
     import safetensors
 
     with safetensors.safe_open(state, framework="pt") as file:
         assert any("/parameters/" in name for name in file.keys())  # noqa: SIM118 - no mapping
-    assert killed(tmp_path, "gibbs", signal.SIGINT, 60.0)
+    assert killed(loaded, tmp_path, "gibbs", signal.SIGINT, 60.0)
     assert not state.exists()
 
 

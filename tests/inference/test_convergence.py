@@ -161,7 +161,9 @@ def test_the_command_leaves_with_a_status_of_its_own(easy, tmp_path):
     assert "3 if the chains have not converged" in " ".join(run("fit", "--help").output.split())
 
 
-@pytest.mark.parametrize(("together", "after"), [(True, 10), (True, 300), (False, 75)])
+@pytest.mark.parametrize(
+    ("together", "after"), [(True, 10), (True, 300), pytest.param(False, 75, marks=pytest.mark.slow)]
+)
 def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, together, after):
     """Stopped in the warm-up, and after some turns: also where chains take their turns one after the other."""
     monkeypatch.setattr(chains, "CALL", 1)  # a checkpoint after every sweep

@@ -92,13 +92,13 @@ def by_integration(data, correct, stay):
 
 @pytest.mark.parametrize("method", ["gibbs", pytest.param("nuts", marks=pytest.mark.slow)])
 def test_a_chain_with_sites_of_both_kinds(method):
-    """Means and standard deviations from 600 effective draws and more: bounds are four standard errors."""
+    """Means and standard deviations from 250 effective draws and more: bounds are four standard errors."""
     data = tokens()
     bound = bind(Persistent(), data)
     assert bound.truths.coupled
     assert bound.sites_with_conditionals(bound.expand(data)) == {"correct"}
     crowdppl.check_contract(Persistent(), data)
-    options = {"chains": 4, "warmup": 150, "num_samples": 800}
+    options = {"chains": 4, "warmup": 100, "num_samples": 300}
     posterior = quiet_fit(data, Persistent(), method=method, seed=1, independent=True, **options)
     assert posterior.info["backend"] == ("gradients" if method == "gibbs" else "torch")
     correct, stay = (np.arange(300) + 0.5) / 300, np.linspace(-4, 6, 401)
@@ -108,7 +108,7 @@ def test_a_chain_with_sites_of_both_kinds(method):
         share = weight.sum(axis)
         mean = (share * grid).sum()
         spread = np.sqrt((share * (grid - mean) ** 2).sum())
-        assert float(draws[name].mean()) == pytest.approx(mean, abs=0.17 * spread)
+        assert float(draws[name].mean()) == pytest.approx(mean, abs=0.25 * spread)
         assert float(draws[name].std()) == pytest.approx(spread, rel=0.2)
     np.testing.assert_allclose(posterior.tree["truth"]["probability"][:, 1], (weight * ones).sum((1, 2)), atol=0.03)
 

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import textwrap
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from forked import nursery
 
 import crowdppl
 from crowdppl.inference import distributed
@@ -191,27 +193,43 @@ def run(tmp_path, processes, *arguments, script=SCRIPT):
     )
 
 
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """Return a function that runs a script in so many processes, as torchrun does, which takes seconds more for each."""
+    with nursery(tmp_path_factory.mktemp("forked")) as loaded:
+
+        def ended(tmp_path, processes, *arguments, script=SCRIPT):
+            path = tmp_path / "script.py"
+            path.write_text(SAY + textwrap.dedent(script))
+            ranks = loaded.start_ranks(processes, path, *arguments)
+            statuses = [rank.wait() for rank in ranks]
+            texts = ["".join(rank.written(stream) for rank in ranks) for stream in ("out", "err")]
+            return SimpleNamespace(returncode=max(statuses, key=bool), stdout=texts[0], stderr=texts[1])
+
+        yield ended
+
+
 @pytest.mark.parametrize("compiled", ["yes", "no"])
 @pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
-def test_several_processes_have_the_result_of_one(tmp_path, table, model, compiled):
+def test_several_processes_have_the_result_of_one(tmp_path, start, table, model, compiled):
     for processes, name in ((1, "one"), (3, "three")):
-        ended = run(tmp_path, processes, str(table), str(tmp_path / name), model, compiled, "no", "8")
+        ended = start(tmp_path, processes, str(table), str(tmp_path / name), model, compiled, "no", "8")
         assert ended.returncode == 0, ended.stderr
     one, three = (np.load(tmp_path / f"{name}.npy") for name in ("one", "three"))
     assert np.abs(one - three).max() < 1e-9
 
 
-def test_a_lost_process_is_reported_and_the_checkpoint_continues(tmp_path, table):
+def test_a_lost_process_is_reported_and_the_checkpoint_continues(tmp_path, start, table):
     arguments = [str(table), str(tmp_path / "out"), "dawid-skene", "yes"]
     lost = run(tmp_path, 2, *arguments, "yes", "40", "keep")
     assert lost.returncode != 0
     assert "another process of this run was lost" in lost.stderr
     assert not (tmp_path / "out.npy").exists()
     assert (tmp_path / "out.keep" / "checkpoint.safetensors").is_file()
-    assert run(tmp_path, 2, *arguments, "no", "40", "keep").returncode == 0
+    assert start(tmp_path, 2, *arguments, "no", "40", "keep").returncode == 0
     continued = np.load(tmp_path / "out.npy")
     (tmp_path / "out.npy").unlink()
-    assert run(tmp_path, 2, *arguments, "no", "40").returncode == 0
+    assert start(tmp_path, 2, *arguments, "no", "40").returncode == 0
     np.testing.assert_array_equal(continued, np.load(tmp_path / "out.npy"))
 
 
@@ -236,15 +254,15 @@ def test_each_rank_holds_its_part_and_ends_with_rank_0(tmp_path, table):
     assert "lost" not in ended.stderr
 
 
-def test_an_error_within_a_step_ends_all(tmp_path, table):
-    ended = run(tmp_path, 2, str(table), str(tmp_path / "out"), "dawid-skene", "yes", "error", "40")
+def test_an_error_within_a_step_ends_all(tmp_path, start, table):
+    ended = start(tmp_path, 2, str(table), str(tmp_path / "out"), "dawid-skene", "yes", "error", "40")
     assert ended.returncode != 0
     assert "MemoryError: no room" in ended.stderr
 
 
-def test_groups_one_after_the_other_and_a_broken_one(tmp_path, table):
+def test_groups_one_after_the_other_and_a_broken_one(tmp_path, start, table):
     """A rank within a step when an error occurs is out of step: the next fit does not wait for it."""
-    ended = run(tmp_path, 2, str(table), script=AGAIN)
+    ended = start(tmp_path, 2, str(table), script=AGAIN)
     lines = ended.stdout.splitlines()
     fitted = [line for line in lines if line.startswith("fitted")]
     assert len(fitted) == 3
@@ -252,9 +270,9 @@ def test_groups_one_after_the_other_and_a_broken_one(tmp_path, table):
     assert [line for line in lines if line.startswith("then")] == ["then MemoryError", "then LostProcessError"]
 
 
-def test_a_program_with_processes_of_its_own_is_left_alone(tmp_path, table):
+def test_a_program_with_processes_of_its_own_is_left_alone(tmp_path, start, table):
     """Each of them fits by itself, and joined() refuses to set up torch.distributed twice."""
-    ended = run(tmp_path, 2, str(table), script=FOREIGN)
+    ended = start(tmp_path, 2, str(table), script=FOREIGN)
     assert ended.returncode == 0, ended.stderr
     lines = [line for line in ended.stdout.splitlines() if line.startswith("fitted")]
     assert len(lines) == 2

@@ -1,6 +1,7 @@
 """EM against published figures, and its promises: it rises, it stops, it says what it found."""
 
 import dataclasses
+import itertools
 import warnings
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_caries_fixture(public):
 
 
 @pytest.mark.parametrize("accelerate", [False, True], ids=["plain", "accelerated"])
-@pytest.mark.parametrize("case", in_turn([c for c in CASES if "em" in c.methods and c.rises], 3))
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "em" in c.methods and c.rises], 5))
 def test_log_posterior_never_falls(case, accelerate):
     closed = "gibbs" in case.methods
     for seed in range(3 if closed else 1):  # steps in closed form are quick, those by line search are not
@@ -110,7 +111,7 @@ def test_acceleration_ends_where_plain_em_ends(case):
         np.testing.assert_allclose(value, ends[1].tree["point"][name], atol=1e-6)
 
 
-@pytest.mark.parametrize("case", in_turn([c for c in CASES if "em" in c.methods and c.rises], 2))
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "em" in c.methods and c.rises], 4))
 def test_em_ends_at_a_fixed_point(case):
     """One more plain step moves nothing by more than 1e-5; where the point is inside, the gradient there is gone.
 
@@ -189,8 +190,7 @@ SIDE_BY_SIDE = [
 ]
 
 
-@pytest.mark.parametrize("accelerate", [True, False])
-@pytest.mark.parametrize("case", SIDE_BY_SIDE, ids=lambda case: case.name)
+@pytest.mark.parametrize(("case", "accelerate"), in_turn([*itertools.product(SIDE_BY_SIDE, [True, False])], 3))
 def test_ascents_side_by_side_are_those_one_after_the_other(case, accelerate, monkeypatch):
     """Each as if it were alone: the same steps, rejected extrapolations included, in groups too, to rounding."""
     data = tiny(4, items=30, workers=6, classes=case.classes, known=True, weighted=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import CASES, quiet_fit, simulated, tiny
+from catalog import CASES, in_turn, quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import Annotations
@@ -160,7 +160,7 @@ def test_multiplicity_is_the_item_written_out(case):
             torch.testing.assert_close(a[name], b[name], rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", CLOSED, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn(CLOSED, 3))
 def test_nobody_and_nothing_change_nothing(case):
     """A worker without an annotation leaves all others as they were; an item without one leaves the maximum of the likelihood.
 
@@ -179,7 +179,7 @@ def test_nobody_and_nothing_change_nothing(case):
         np.testing.assert_allclose(three.tree["point"][name], one.tree["point"][name], atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("case", [c for c in CLOSED if c.exchangeable], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CLOSED if c.exchangeable], 3))
 def test_a_worker_who_guesses_hardly_moves_the_truth(case):
     """One who gives each label to each item with equal chance, beside 5 annotations an item, right with probability .8.
 
@@ -205,7 +205,7 @@ def test_a_worker_who_guesses_hardly_moves_the_truth(case):
     assert moved < (0.06 if equal else 0.02)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.features or c.classes == 2], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if c.features or c.classes == 2], 2))
 def test_shards_add_up(case):
     """Statistics and log-likelihood of shards of items sum to those of the whole."""
     with isolated(2), torch.no_grad():

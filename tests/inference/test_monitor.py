@@ -63,7 +63,7 @@ def test_groups_of_chains_are_one_run():
         assert getattr(together, name) == pytest.approx(getattr(apart, name), rel=1e-4)
 
 
-@pytest.mark.parametrize(("correlation", "sweeps"), [(0.0, 1500), (0.8, 8000)])
+@pytest.mark.parametrize(("correlation", "sweeps"), [(0.0, 1500), pytest.param(0.8, 8000, marks=pytest.mark.slow)])
 def test_stationary_chains_converge(correlation, sweeps):
     """At an effective sample size of 3,500 and more: no false alarm among five runs of 300 quantities that agree."""
     generator = np.random.default_rng(3)

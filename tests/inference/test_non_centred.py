@@ -9,7 +9,7 @@ import pandas as pd
 import pyro
 import pytest
 import torch
-from catalog import quiet_fit
+from catalog import in_turn, quiet_fit
 from pyro.distributions import Categorical, Normal
 from user_models import USER_MODELS, Experience
 
@@ -136,8 +136,18 @@ class ThreeLevels(crowdppl.AnnotationModel):
         )
 
 
-@pytest.mark.parametrize("method", ["nuts", "gibbs"])
-@pytest.mark.parametrize("model", [ThreeLevels(), "graded-facets"], ids=["three levels", "graded facets"])
+LEVELS = [(ThreeLevels(), "nuts"), (ThreeLevels(), "gibbs"), ("graded-facets", "nuts"), ("graded-facets", "gibbs")]
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    in_turn(
+        LEVELS,
+        3,
+        name=lambda one: "-".join(part if isinstance(part, str) else type(part).__name__ for part in one),
+        night=False,
+    ),
+)
 def test_sites_that_labels_do_not_read(model, method):
     """The middle of three levels, and the prior of experts whose grades are not at hand."""
     rng = np.random.default_rng(0)

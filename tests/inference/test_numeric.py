@@ -1,5 +1,7 @@
 """The linear Gaussian model of numbers: its density, its engines, and what must not change a result."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,8 +146,7 @@ def test_degrees_of_freedom_are_the_best_ones():
             assert best_df(level, start) == pytest.approx(best, abs=1e-3)
 
 
-@pytest.mark.parametrize("method", ["gibbs", "svi"])
-@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(("method", "known"), in_turn([*itertools.product(["gibbs", "svi"], [False, True])], 3))
 def test_engines_agree(method, known):
     """EM beside Gibbs sampling and SVI: means within a few hundredths of a standard deviation, spreads within a fifth."""
     frame, x, _ = crowd(items=150, workers=10, each=5)
@@ -168,18 +169,25 @@ def test_engines_agree(method, known):
 
 @pytest.mark.slow
 def test_nuts_agrees():
+    """Means of 200 draws have errors of some .02, a fourteenth of a standard deviation: the bounds are four of these."""
     data = numbers(items=60, workers=6, each=4)
     one = quiet(data, method="gibbs", chains=2, num_samples=800)
-    other = quiet(data, method="nuts", chains=1, warmup=200, num_samples=300)
-    np.testing.assert_allclose(one.truth(relative=True)["value"], other.truth(relative=True)["value"], atol=0.05)
-    np.testing.assert_allclose(one.workers()["sd"], other.workers()["sd"], atol=0.08)
+    other = quiet(data, method="nuts", chains=1, warmup=100, num_samples=200)
+    np.testing.assert_allclose(one.truth(relative=True)["value"], other.truth(relative=True)["value"], atol=0.08)
+    np.testing.assert_allclose(one.workers()["sd"], other.workers()["sd"], atol=0.1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reference", [False, True])
-def test_simulation_based_calibration_of_gibbs(reference):
-    """Ranks of parameters drawn from the prior are uniform: false alarm .001 for each of ten or thirteen sites."""
-    N, J, replications = 25, 5, 100
+@pytest.mark.parametrize(
+    ("reference", "replications"),
+    [(True, 30), *(pytest.param(reference, 100, marks=pytest.mark.longest) for reference in (False, True))],
+)
+def test_simulation_based_calibration_of_gibbs(reference, replications):
+    """Ranks of parameters drawn from the prior are uniform: false alarm .001 for each of ten or thirteen sites.
+
+    A hundred replications take minutes, and are for the night; thirty see a rank that is far from uniform.
+    """
+    N, J = 25, 5
     item, worker = torch.arange(N).repeat_interleave(J), torch.arange(J).repeat(N)
     if reference:
         item = torch.cat([item, torch.arange(N // 2)])
@@ -246,8 +254,7 @@ def test_it_beats_the_mean_and_finds_the_random():
     assert (workers["verdict"] == "random").sum() == 1
 
 
-@pytest.mark.parametrize("method", QUICK)
-@pytest.mark.parametrize("kind", ["plain", pytest.param("features", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("method", "kind"), in_turn([*itertools.product(QUICK, ["plain", "features"])], 5))
 def test_a_stopped_fit_goes_on_to_the_same_bits(method, kind, tmp_path):
     """Stopped at a checkpoint, at the first one and later, a fit ends as one that was not stopped."""
     data = numbers(items=20, workers=4, each=3)
@@ -271,7 +278,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(method, kind, tmp_path):
         assert resumed.info["facts"] == whole.info["facts"]
 
 
-@pytest.mark.parametrize("method", in_turn(QUICK, 4))
+@pytest.mark.parametrize("method", in_turn(QUICK, 4, night=False))
 def test_same_seed_same_result(method):
     data = numbers(items=20, workers=4, each=3)
     one, other, third = (quiet(data, method=method, seed=seed, **QUICK[method]) for seed in (1, 1, 2))

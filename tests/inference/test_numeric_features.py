@@ -131,7 +131,7 @@ def test_engines_agree_and_features_help():
 def test_gradients_agree(method):
     frame, _, features = explained(items=60, workers=6, each=3, width=2)
     data = Annotations.from_frame(frame, kind="numeric", features=features)
-    options = {"svi": {"max_iter": 2500}, "nuts": {"chains": 1, "warmup": 200, "num_samples": 300}}[method]
+    options = {"svi": {"max_iter": 2500}, "nuts": {"chains": 1, "warmup": 100, "num_samples": 150}}[method]
     one, other = quiet(data, method="gibbs", chains=2, num_samples=600), quiet(data, method=method, **options)
     tolerance = 0.12 if method == "nuts" else 0.2
     np.testing.assert_allclose(one.truth(relative=True)["value"], other.truth(relative=True)["value"], atol=tolerance)

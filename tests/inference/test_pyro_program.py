@@ -4,7 +4,7 @@ import numpy as np
 import pyro
 import pytest
 import torch
-from catalog import CASES, tiny
+from catalog import CASES, in_turn, tiny
 from pyro import poutine
 from pyro.infer import MCMC, NUTS, SVI, Predictive, TraceEnum_ELBO, infer_discrete
 from pyro.infer.autoguide import AutoNormal
@@ -28,21 +28,20 @@ def discrete(program):
     return any(node["fn"].support.is_discrete for node in program.sites.values())
 
 
-@pytest.mark.parametrize(("truth", "labels"), FORMS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_all_forms_have_one_log_density(case, truth, labels):
+def test_all_forms_have_one_log_density(case):
     """At the same parameters: the truth enumerated by Pyro, or summed out here; the labels a factor, or a site."""
     with isolated(0):
         reference = program_of(case, "marginal")
         values = {name: node["value"] for name, node in reference.sites.items()}
         wanted = float(poutine.trace(poutine.condition(reference, values)).get_trace().log_prob_sum())
-        program = program_of(case, truth, labels)
-        conditioned = poutine.condition(program, values)
-        if truth == "marginal":
-            actual = float(poutine.trace(conditioned).get_trace().log_prob_sum())
-        else:
-            actual = -TraceEnum_ELBO(max_plate_nesting=1).loss(conditioned, lambda: None)
-    assert actual == pytest.approx(wanted, rel=1e-10)
+        for truth, labels in FORMS:
+            conditioned = poutine.condition(program_of(case, truth, labels), values)
+            if truth == "marginal":
+                actual = float(poutine.trace(conditioned).get_trace().log_prob_sum())
+            else:
+                actual = -TraceEnum_ELBO(max_plate_nesting=1).loss(conditioned, lambda: None)
+            assert actual == pytest.approx(wanted, rel=1e-10), (truth, labels)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -58,16 +57,18 @@ def test_a_fresh_program_can_be_traced_first(case):
     first.compute_log_prob()
 
 
-@pytest.mark.parametrize("own", [True, False], ids=["own guide", "AutoNormal"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_svi(case, own):
+GUIDES = ["own guide", "AutoNormal"]
+
+
+@pytest.mark.parametrize(("case", "guide"), in_turn([(case, guide) for case in CASES for guide in GUIDES], 3))
+def test_svi(case, guide):
     with isolated(0):
         program = program_of(case)
         if discrete(program):
             with pytest.raises(CrowdpplError, match="discrete"):
                 getattr(program, "guide")  # noqa: B009 - it is made at this moment
             return
-        guide = program.guide if own else AutoNormal(program.parameters)
+        guide = program.guide if guide == "own guide" else AutoNormal(program.parameters)
         svi = SVI(program, guide, Adam({"lr": 0.02}), TraceEnum_ELBO(max_plate_nesting=1))
         losses = [svi.step() for _ in range(4)]
         assert np.isfinite(losses).all()
@@ -114,7 +115,7 @@ def test_infer_discrete_draws_the_truth(case):
     assert torch.equal(kind[known], program.layout.truth[known])
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "nuts" in c.methods], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "nuts" in c.methods], 3))
 def test_nuts_and_back_to_a_posterior(case):
     """Pyro's sampler on the program, and a result with all views from its samples."""
     with isolated(0):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, SHORT, draws_whole_counts, quiet_fit, rotated, simulated
+from catalog import CASES, SHORT, draws_whole_counts, in_turn, quiet_fit, rotated, simulated
 
 from crowdppl import Annotations
 from crowdppl.isolation import isolated
@@ -25,7 +25,7 @@ SLOWLY = {"nuts", "svi"}
 QUICKLY = {"em": {"max_iter": 10, "num_samples": 10}, "gibbs": {"warmup": 5, "num_samples": 10}}
 
 
-@pytest.mark.parametrize(("case", "method", "kind"), rotated(list(ODD), every=2))
+@pytest.mark.parametrize(("case", "method", "kind"), rotated(list(ODD), every=4, nightly=True))
 def test_odd_shapes(case, method, kind):
     """Every model and engine gives finite numbers, an answer for every item and a row for every worker."""
     plain = ODD[kind]
@@ -88,7 +88,7 @@ def test_a_million_annotations_by_one_worker():
         assert workers["accuracy"][1] == pytest.approx(0.8, abs=0.06)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if {"em", "gibbs"} <= set(c.methods)], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if {"em", "gibbs"} <= set(c.methods)], 3))
 def test_float32_responsibilities(case):
     """At the same parameters, 20,000 annotations: probabilities within 5e-4 of float64's, the log-likelihood within 2e-6."""
     data, _, _ = simulated(items=4000, workers=200, per_item=5, classes=case.classes, seed=2)

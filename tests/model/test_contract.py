@@ -9,7 +9,7 @@ import pyro
 import pytest
 import torch
 import xarray as xr
-from catalog import CASES, PAIRS, SHORT, fit, in_turn, quiet_fit, simulated, tiny
+from catalog import CASES, PAIRS, SHORT, fit, in_turn, quiet_fit, simulated, tiny, turn
 from pyro.distributions import Categorical, Cauchy, Dirichlet, HalfCauchy
 
 import crowdppl
@@ -35,11 +35,10 @@ def has_networks(case):
         return bool(case.model.networks(tiny(classes=case.classes, features=case.features, criteria=case.criteria)))
 
 
-ids = [f"{c.name}-{m}" for c, m in PAIRS]
 PLAIN = [(case, method) for case, method in PAIRS if method != "nuts" and not has_networks(case)]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(p.values, id=p.id, marks=p.marks) for p in in_turn(PAIRS, 2)])
+@pytest.fixture(scope="module", params=[pytest.param(p.values, id=p.id, marks=p.marks) for p in in_turn(PAIRS, 7)])
 def short_fit(request):
     """Return a model, an engine, annotations and the short fit; tests that look at one fit run one after the other."""
     case, method = request.param
@@ -95,14 +94,9 @@ def test_log_priors_of_sites_add_up(short_fit):
     np.testing.assert_allclose(total + likelihood, tree["sample_stats"]["lp"], rtol=1e-9, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("case", "method"),
-    [pytest.param(*pair, marks=[pytest.mark.slow] * (n % 5 > 0), id=ids[n]) for n, pair in enumerate(PAIRS)],
-)
-def test_a_file_gives_back_the_same(case, method, tmp_path):
+def test_a_file_gives_back_the_same(short_fit, tmp_path):
     """To the bit; and ArviZ reads the tree as it is."""
-    data = tiny(2, classes=case.classes, features=case.features, criteria=case.criteria)
-    posterior = quiet_fit(data, case.model, method=method, seed=3, independent=False, **SHORT[method])
+    case, _, _, posterior = short_fit
     tree = posterior.tree
     assert len(arviz_stats.summary(tree, var_names=["prevalence"], kind="stats")) == case.classes
     back = crowdppl.load(posterior.save(tmp_path / "posterior.nc"))
@@ -130,7 +124,7 @@ def test_same_seed_same_result(short_fit):
     )  # a point from the votes, around which nothing is drawn
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "svi" in c.methods], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "svi" in c.methods], 3))
 def test_batches_of_items(case):
     data = tiny(1, items=8, classes=case.classes, features=case.features, criteria=case.criteria)
     posterior = quiet_fit(data, case.model, method="svi", batch_size=3, max_iter=10, num_samples=3)
@@ -194,7 +188,7 @@ def test_simulation(case):
 @pytest.mark.parametrize(
     ("case", "method"),
     [
-        pytest.param(c, m, marks=[pytest.mark.slow] * (n % {"em": 2, "svi": 6}[m] > 0), id=f"{c.name}-{m}")
+        pytest.param(c, m, marks=turn(n, {"em": 7, "svi": 13}[m]), id=f"{c.name}-{m}")
         for n, c in enumerate(CASES)
         for m in ("em", "svi")
         if m in c.methods and not has_networks(c)
@@ -308,7 +302,7 @@ def test_broken_models_are_told(wrong):
 
 
 @pytest.mark.parametrize(
-    "case", in_turn([c for c in CASES if "em" in c.methods and c.exchangeable and not random_start(c)], 2)
+    "case", in_turn([c for c in CASES if "em" in c.methods and c.exchangeable and not random_start(c)], 3)
 )
 def test_permuting_the_rows_permutes_nothing_else(case):
     data, _, _ = simulated(items=30, classes=case.classes)
@@ -326,7 +320,7 @@ def test_permuting_the_rows_permutes_nothing_else(case):
     np.testing.assert_allclose(a, b, atol=1e-8 if closed else 2e-3)
 
 
-@pytest.mark.parametrize(("case", "method"), PLAIN, ids=[f"{c.name}-{m}" for c, m in PLAIN])
+@pytest.mark.parametrize(("case", "method"), in_turn(PLAIN, 4))
 def test_log_posterior_of_each_draw(case, method):
     """``lp`` is the log density of that draw's labels and parameters, as the trace of the story gives them, draw by draw."""
     data = tiny(2, classes=case.classes, features=case.features, criteria=case.criteria)

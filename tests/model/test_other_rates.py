@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import CASES, SHORT, quiet_fit
+from catalog import CASES, SHORT, quiet_fit, turn
 from commands import run
 from pyro import poutine
 from pyro.infer import TraceEnum_ELBO
@@ -123,7 +123,7 @@ def test_both_steps_of_em_and_gibbs():
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        pytest.param(case.name, method, marks=[pytest.mark.slow] * (n % 6 != m % 6))
+        pytest.param(case.name, method, marks=turn(n - m, 11))
         for n, case in enumerate(WHOLE.values())
         for m, method in enumerate(case.methods)
         if case.name != "item-subtypes" or method != "em"

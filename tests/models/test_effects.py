@@ -37,7 +37,7 @@ NEWTON += ("logistic-random-effects",)
 
 
 @pytest.mark.parametrize(
-    ("case", "weighted"), in_turn([(c, w) for c in CASES if c.name in NEWTON for w in (True, False)], 2)
+    ("case", "weighted"), in_turn([(c, w) for c in CASES if c.name in NEWTON for w in (True, False)], 3, night=False)
 )
 def test_newton_steps_rise_to_the_mode(case, weighted):
     """The expected log joint never falls, and ends where L-BFGS on its gradients ends."""

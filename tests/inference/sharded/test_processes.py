@@ -1,8 +1,6 @@
 """Several processes, each with its share: the draws of one, one line where one is lost, and the same bits after that."""
 
-import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -11,6 +9,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from forked import nursery
 
 pytestmark = pytest.mark.slow
 
@@ -67,34 +66,31 @@ def data(tmp_path_factory):
     return folder
 
 
-def start(tmp_path, processes, *command, script=SCRIPT):
-    """Start a script, or without one a command, in so many processes, as torchrun does; return them."""
-    path = tmp_path / "script.py"
-    path.write_text(textwrap.dedent(script))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    started = []
-    for rank in range(processes):
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        if processes > 1:
-            numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
-            place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "x"}
-            environment |= {name: str(value) for name, value in (numbers | place).items()}
-        first = [sys.executable, path] if script else [sys.executable]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        started.append(subprocess.Popen([*first, *map(str, command)], env=environment, **pipes))
-    return started
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """Return a function that starts a script, or without one the command, in so many processes, as torchrun does."""
+    with nursery(tmp_path_factory.mktemp("forked")) as loaded:
+
+        def started(tmp_path, processes, *words, script=SCRIPT):
+            path = tmp_path / "script.py"
+            path.write_text(textwrap.dedent(script))
+            what = (path, *words) if script else words
+            return loaded.start_ranks(processes, *what, module=None if script else "crowdppl")
+
+        yield started
 
 
 def ended(started):
     """Return the exit status, output and errors of each process."""
-    texts = [process.communicate(timeout=300) for process in started]
-    return [(process.returncode, *text) for process, text in zip(started, texts, strict=True)]
+    return [(one.wait(), one.written(), one.written("err")) for one in started]
 
 
-def run(tmp_path, processes, *command, **options):
-    return ended(start(tmp_path, processes, *command, **options))
+@pytest.fixture(scope="module")
+def run(start):
+    def of(*arguments, **options):
+        return ended(start(*arguments, **options))
+
+    return of
 
 
 def results(out):
@@ -113,7 +109,7 @@ def same(one, other, atol):
 @pytest.mark.parametrize(
     ("method", "order", "processes"), [("em", "by-item", 2), ("em", "any-order", 3), ("gibbs", "any-order", 2)]
 )
-def test_several_processes_have_the_result_of_one(tmp_path, data, method, order, processes):
+def test_several_processes_have_the_result_of_one(tmp_path, run, data, method, order, processes):
     for count, name in ((1, "one"), (processes, "several")):
         ends = run(tmp_path, count, data / f"{order}.parquet", tmp_path / name, method, "no")
         assert [status for status, _, _ in ends] == [0] * count, ends
@@ -129,7 +125,7 @@ def test_several_processes_have_the_result_of_one(tmp_path, data, method, order,
 
 
 @pytest.mark.parametrize(("method", "dies"), [("em", 1), ("gibbs", 1), ("gibbs", 0)])
-def test_a_lost_process_is_reported_and_the_checkpoint_goes_on(tmp_path, data, method, dies):
+def test_a_lost_process_is_reported_and_the_checkpoint_goes_on(tmp_path, run, data, method, dies):
     arguments = [data / "any-order.parquet", tmp_path / "out", method]
     ends = run(tmp_path, 2, *arguments, f"rank {dies}", tmp_path / "keep")
     assert ends[dies][0] == -signal.SIGKILL
@@ -144,9 +140,9 @@ def test_a_lost_process_is_reported_and_the_checkpoint_goes_on(tmp_path, data, m
     same(results(tmp_path / "out"), results(tmp_path / "whole"), 0)
 
 
-def test_the_command(tmp_path, data):
+def test_the_command(tmp_path, start, run, data):
     """One process is killed in the middle: one line of error; the same command goes on."""
-    options = ["-m", "crowdppl", "distribute", data / "by-item.parquet", "--method", "gibbs", "--num-samples", "400"]
+    options = ["distribute", data / "by-item.parquet", "--method", "gibbs", "--num-samples", "400"]
     options += [
         "--chains",
         "2",
@@ -163,7 +159,7 @@ def test_the_command(tmp_path, data):
     until = time.monotonic() + 120
     while not list((tmp_path / "keep").glob("sums-*")) and time.monotonic() < until:
         time.sleep(0.05)
-    started[2].kill()
+    started[2].send_signal(signal.SIGKILL)
     ends = ended(started)
     assert [status for status, _, _ in ends] == [1, 1, -signal.SIGKILL]
     errors = "".join(error for _, _, error in ends)
@@ -174,8 +170,8 @@ def test_the_command(tmp_path, data):
     ends = run(tmp_path, 3, *options, script="")
     assert {status for status, _, _ in ends} == {0}, ends
     assert "annotations of" in ends[0][1]
-    assert len(pd.read_parquet(tmp_path / "out" / "truth")) == pd.read_parquet(options[3])["task"].nunique()
-    ends = run(tmp_path, 2, *options[:4], "--out", tmp_path / "out", script="")
+    assert len(pd.read_parquet(tmp_path / "out" / "truth")) == pd.read_parquet(options[1])["task"].nunique()
+    ends = run(tmp_path, 2, *options[:2], "--out", tmp_path / "out", script="")
     assert [end[0] for end in ends] == [0, 0]
     assert "already holds truth" in ends[0][2]
     assert "exit status 2" in ends[0][2]
@@ -220,14 +216,14 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_refusal_is_one_line_and_no_crash_of_the_launcher(tmp_path, odd, case):
+def test_a_refusal_is_one_line_and_no_crash_of_the_launcher(tmp_path, run, odd, case):
     folder, options, said = REFUSALS[case]
     out = tmp_path / "out"
     if case == "a file in the way":
         out.mkdir()
         (out / "run.json").write_text("{}")
     status = tmp_path / "status"
-    words = ["-m", "crowdppl", "distribute", odd / folder, "--out", out, "--status", status, *options]
+    words = ["distribute", odd / folder, "--out", out, "--status", status, *options]
     ends = run(tmp_path, 2, *words, script="")
     assert [end[0] for end in ends] == [0, 0], ends
     errors = "".join(end[2] for end in ends)
@@ -238,11 +234,9 @@ def test_a_refusal_is_one_line_and_no_crash_of_the_launcher(tmp_path, odd, case)
     assert not (out / "workers.csv").exists()
 
 
-def test_chains_that_have_not_converged_are_no_crash_of_the_launcher(tmp_path, odd):
+def test_chains_that_have_not_converged_are_no_crash_of_the_launcher(tmp_path, run, odd):
     short = ["--method", "gibbs", "--chains", "2", "--warmup", "1", "--num-samples", "4"]
     words = [
-        "-m",
-        "crowdppl",
         "distribute",
         odd / "sound",
         "--out",
