@@ -297,8 +297,8 @@ def authors_sample() -> list[Row | Claim]:
 # Random subsets of the annotations of which the program of LIA's authors takes the mean, by annotations per item.
 SUBSETS = {2: 10, 5: 5, 10: 3, 20: 5, 39: 5}
 OF_SUBSETS = (
-    "A script of the authors takes means over 10, 5 and 3 random subsets at r = 2, 5 and 10{more} The paper does not say how many "
-    "its figures are means of; here they are taken for these."
+    "A script of the authors takes means over 10, 5 and 3 random subsets at r = 2, 5 and 10{more} The paper does not say how "
+    "many its figures are means of; here they are taken for these."
 )
 
 

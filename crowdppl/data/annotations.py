@@ -242,7 +242,8 @@ class Annotations(AnnotationAdditions):
             notes.append(
                 f"{source}: column {str(criterion)!r} tells grades of an item by one rater apart and is read as criteria"
             )
-        notes += refuse_several(frame, (task, worker, label), source, criterion)
+        numbers = kind in ("numeric", "ordinal") or scale is not None
+        notes += refuse_several(frame, (task, worker, label), source, criterion, numbers=numbers)
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
             _refuse_for_numbers(

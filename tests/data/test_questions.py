@@ -129,3 +129,25 @@ def test_the_command_says_that_grades_of_several_questions_are_taken_for_repeats
     frame().assign(label=[1, 3, 2, 2] * 9).to_csv(tmp_path / "x.csv", index=False)
     said = run("fit", tmp_path / "x.csv", "--kind", "ordinal", "--out", tmp_path / "out")
     assert "which column 'question' tells apart" in " ".join(said.output.split())
+
+
+@pytest.mark.parametrize("labels", [[4, 5, 4, 4], ["4.5", "5.5", "4.5", "4.5"]])
+@pytest.mark.parametrize("kind", ["numeric", "ordinal"])
+def test_declared_numbers_of_two_values_have_a_warning(kind, labels):
+    with pytest.warns(CrowdpplWarning, match="tells apart"):
+        data = crowdppl.Annotations.from_frame(frame().assign(label=labels * 9), kind=kind)
+    assert data.A == 36
+
+
+@pytest.mark.parametrize("blank", [None, " "])
+def test_a_column_with_blanks_is_read_as_criteria_only_by_name(blank):
+    table = frame("aspect").assign(label=[1, 3, 2, 2] * 9)
+    table.loc[3, "aspect"] = blank
+    with pytest.warns(CrowdpplWarning, match="tells apart"):
+        assert crowdppl.Annotations.from_frame(table, kind="ordinal").criteria is None
+
+
+def test_labels_that_are_lists_beside_a_criterion_do_not_crash():
+    table = frame("aspect").assign(label=[[1], [3], [2], [2]] * 9)
+    with pytest.raises(DataError):
+        crowdppl.Annotations.from_frame(table)

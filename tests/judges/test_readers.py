@@ -231,6 +231,9 @@ def test_promptfoo(write, form):
         ({"type": "llm-rubric", "reason": "The answer names an API error: it is wrong"}, GIVEN),
         ({"type": "llm-rubric", "reason": "No output of the program is named"}, GIVEN),
         ({"type": "llm-rubric", "reason": "Error: the sum is wrong", "score": 0.2}, GIVEN),
+        ({"type": "llm-rubric", "reason": "Error: expected 4, got 5"}, GIVEN),
+        ({"type": "llm-rubric", "reason": "Network error handling is missing"}, GIVEN),
+        ({"type": "llm-rubric", "reason": "Rate limit is not mentioned in the answer"}, GIVEN),
         ({"type": "javascript", "reason": "Error: expected 3"}, GIVEN),
     ],
 )
@@ -248,6 +251,7 @@ def test_graders_of_promptfoo_that_did_not_reply(write, entry, state):
     ]
     v = read(write("out.json", {"results": answers}))
     assert v.state.tolist() == [state, GIVEN, GIVEN]
+    assert any("graders did not reply" in note for note in v.notes) is (state == MISSING)
 
 
 def test_promptfoo_items_prompts_and_assertions(write):

@@ -39,10 +39,12 @@ def require_closed(
         if texts is None or not (pyarrow.types.is_string(texts.type) or pyarrow.types.is_large_string(texts.type)):
             continue
         for cell in texts.filter(pc.match_substring_regex(texts, pattern)).slice(0, _MOST).to_pylist():
-            line = next(
-                (line for line in cell.replace("\r", "").split("\n")[1:] if _is_row(line.split(separator), values, n)),
-                None,
-            )
+            first, *lines = cell.replace("\r", "").split("\n")
+            # The rest of the row in which the cell begins, and the beginning of that in which it ends: a text with lines like
+            # those of the table that is quoted as it should be has neither.
+            if first.count(separator) != len(header) - 1 - n or lines[-1].count(separator) != n:
+                continue
+            line = next((line for line in lines if _is_row(line.split(separator), values, n)), None)
             if line is not None:
                 raise FileError(
                     f"{source}, row {row_of(n, cell) + 1:,}, column {header[n]!r}: the cell holds whole lines of the table, "

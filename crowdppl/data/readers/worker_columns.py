@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ _ABOUT_ITEMS = re.compile(
 # Whether a form of REDCap is complete, and the values of these columns; they may also be the complete labels of a worker.
 _COMPLETE, _OF_REDCAP = re.compile(r"\w+_complete"), re.compile(r"redcap_\w+")
 _COMPLETENESS = ({"0", "1", "2"}, {"incomplete", "unverified", "complete"})
+# Surnames among the names of what is known of an item, and the share of rows in which a column of agreement follows from it.
+_SURNAMES, _NEARLY = frozenset(("Match", "Page", "Weight", "Field", "Case", "Line", "Order", "Price", "Title")), 0.9
 # Initials of people, which may be a short name of something else ("GT", "SD").
 _INITIALS = re.compile(r"[^\W\d_]{2}")
 # Names of counts, shares and remarks, which may be those of people ("Count Basie"): the values decide.
@@ -218,23 +221,33 @@ def _labels_of_workers(
 ) -> list[int]:
     """Return the columns by the name of something else, and a surname (Match, Page), that hold the words that workers gave.
 
-    A column that follows from whether the workers agree holds yes and no, as their labels may, too.
+    A column that follows from whether workers agree holds yes and no, as their labels may, too.
     """
-    candidates = [n for n in others if names[n].istitle() and _ABOUT_ITEMS.fullmatch(_plain(names[n]))]
-    if not candidates or len(workers) < 2 or not all(names[n].istitle() for n in workers):
+    candidates = [n for n in others if names[n] in _SURNAMES]
+    people = len(workers) > 1 and all(names[n].istitle() and not _OF_WORKER.search(_plain(names[n])) for n in workers)
+    if not candidates or not people:
         return []
     columns = {n: _folded(column) for n, column in workers.items()}
     given = set.intersection(*map(set, columns.values()))
     rows = np.stack([_codes_of(workers[n]) for n in workers])
-    agree = (rows == rows[0]).all(axis=0)
+    # Whether all workers agree, and each two of them.
+    agreements = [(rows == rows[0]).all(axis=0), *(a == b for a, b in combinations(rows, 2))]
+    complete = (rows != "").all(axis=0)
     out = []
     for n in candidates:
         column = labels_of(table.iloc[:, n])
         labels = set(_folded(column))
         words_only = len(labels) > 1 and labels <= given and not any(map(written_number, labels))
-        if words_only and not all(len(np.unique(column.codes[side])) < 2 for side in (agree, ~agree)):
+        stated = complete & (_codes_of(column) != "")
+        if words_only and not any(_follows(column.codes[stated], agree[stated]) for agree in agreements):
             out.append(n)
     return out
+
+
+def _follows(codes: npt.NDArray[Any], agree: npt.NDArray[Any]) -> bool:
+    """Return whether a column follows from whether workers agree, but for a tenth of the rows."""
+    usual = sum(int(np.unique(codes[side], return_counts=True)[1].max(initial=0)) for side in (agree, ~agree))
+    return usual >= _NEARLY * len(codes)
 
 
 def _codes_of(column: Cells) -> npt.NDArray[Any]:

@@ -22,6 +22,8 @@ _AGAIN = re.compile(
     r"((test_?)?re_?test|round|run|trial|seed|session|repeat|repetition|replicate|replication|rep|attempt|iteration|date"
     r"|timestamp)(_?(id|no|nr|num|number|index))?"
 )
+# Numbers that are classes.
+_YES_OR_NO = frozenset(("0", "1", "0.0", "1.0"))
 # A column with more values is none of these, unless the caller names it.
 MOST = 50
 # Share of the pairs of item and person with several values, from which a column tells them apart.
@@ -120,11 +122,17 @@ def criterion_of_grades(frame: pd.DataFrame, columns: Sequence[Any]) -> Any:
     if not usual:
         return None
     who = joint_codes(frame, columns[:2])
-    telling = (one for one in usual if tells_apart(frame[one], who) and not names_the_label(frame, one, columns[2]))
+    # A blank is no criterion: nobody said that this is the column of criteria.
+    stated = (
+        one for one in usual if not frame[one].isna().any() and not (frame[one].astype(str).str.strip() == "").any()
+    )
+    telling = (one for one in stated if tells_apart(frame[one], who) and not names_the_label(frame, one, columns[2]))
     return next(telling, None)
 
 
-def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, criterion: Any = None) -> list[str]:
+def refuse_several(
+    frame: pd.DataFrame, columns: Sequence[Any], source: str, criterion: Any = None, *, numbers: bool = False
+) -> list[str]:
     """Refuse annotations of several questions, or of the answers of several systems, which are not repeated annotations.
 
     Of grades and other numbers, several criteria may be of one quality, as in many-facet Rasch models: these have a warning,
@@ -135,6 +143,7 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
         columns: its columns of tasks, workers and labels.
         source: name of the table in messages.
         criterion: the column of criteria, where the caller names one: grades by several are then no repeats.
+        numbers: whether the caller says that labels are numbers or grades.
 
     Raises:
         DataError: if a column of a usual name (:data:`USUAL`) tells annotations of an item by one worker apart.
@@ -150,7 +159,7 @@ def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str, cri
                 f"{source}: workers have several annotations of an item, which column {str(column)!r} tells apart "
                 f"({listed(values)})"
             )
-            if _are_numbers(frame[columns[2]]):
+            if numbers or _are_numbers(frame[columns[2]]):
                 note = (
                     f"{several}; they are read as repeated annotations of one number or grade; if they are grades by several "
                     f"criteria, say so with criterion={str(column)!r} and kind='ordinal'; if each "
@@ -199,8 +208,10 @@ def notes_on_several(
 
 def _are_numbers(labels: pd.Series[Any]) -> bool:
     """Return whether all labels are numbers, or texts of numbers; true and false are none, nor are 0 and 1 alone."""
-    texts = [str(value) for value in pd.unique(labels.dropna().astype(object)).tolist()]
-    return len(texts) > 2 and bool(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().all())
+    texts = list({str(value) for value in labels.dropna().tolist()})
+    return not {*texts} <= _YES_OR_NO and bool(
+        pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().all()
+    )
 
 
 def of_question(frame: pd.DataFrame, question: str, source: str) -> pd.DataFrame | None:

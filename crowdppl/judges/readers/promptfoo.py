@@ -14,11 +14,10 @@ from crowdppl.judges.states import State
 
 # How graders explain a reply that they could not read, in versions that do not mark it.
 _UNREADABLE = ("could not extract json", "produced malformed response", "could not parse", "invalid json")
-# How they explain that a grader did not reply, and assertions without a grader, whose reasons may begin so, too.
+# What promptfoo writes where a grader did not reply, and assertions without a grader, whose reasons may begin so, too. A grader
+# may write of errors and limits of rates itself.
 _SILENT = re.compile(
-    r"(api|network|http)( call)? error\b|no output$|error: |(request|connection) (timed out|failed|error)|rate limit"
-    r"|timed? ?out\b",
-    re.IGNORECASE,
+    r"API (call |response )?error: |No output$|Request (timed out after \d|failed after \d)|HTTP (error )?\d{3}\b"
 )
 _PROGRAMS = ("javascript", "python", "ruby", "webhook")
 # The assertion that a rating in the web interface adds.
@@ -66,7 +65,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
     prompts = {_prompt(result) for result in results}
     shared = _same_in_all(results)
     numbers: dict[tuple[Any, str], dict[Any, int]] = {}
-    rows.passing = True
+    rows.passing, silent = True, 0
     for n, result in enumerate(results):
         components = _components(mapping(result.get("gradingResult")))
         if not components or result.get("failureReason") == _ERROR:
@@ -87,17 +86,23 @@ def promptfoo(content: Content, rows: Collector) -> None:
             seen[metric, asked] += 1
             known = numbers.setdefault((None if metric in shared else item, metric), {})
             number = known.setdefault((asked, seen[metric, asked]), len(known) + 1)
+            state = _state(component, kind)
+            silent += state == State.MISSING
             rows.add(
                 item,
                 metric if number == 1 else f"{metric} {number}",
                 component.get("pass"),
                 model=_provider(assertion.get("provider")),
-                state=_state(component, kind),
+                state=state,
                 score=component.get("score"),
                 system=system,
                 answer=answer,
                 length=characters(_output(result)),
             )
+    if silent:
+        rows.notes.append(
+            f"{rows.source}: {silent:,} verdicts that promptfoo counts as failed are missing, since their graders did not reply"
+        )
 
 
 def _asked(assertion: Mapping[str, Any]) -> str:

@@ -178,3 +178,37 @@ def test_columns_that_follow_from_agreement(read):
     assert "Match" not in wide(read, Ann=yes, Bob=other, Match=agree).workers
     assert "match" not in wide(read, ann=A, bob=B, match=C).workers
     assert "Status" not in wide(read, Ann=A, Bob=B, Status=["done"] * 12).workers
+
+
+def test_columns_of_items_are_no_workers_by_a_capital(read):
+    """Names of people stand beside a surname; roles and numbers of raters tell nothing of the others."""
+    assert wide(read, Rater=A, Coder=B, Priority=C, Difficulty=C).workers.tolist() == ["Rater", "Coder"]
+    named = wide(read, **{"Annotator 1": A, "Annotator 2": B, "Disagree": C, "Match": C})
+    assert named.workers.tolist() == ["Annotator 1", "Annotator 2"]
+
+
+@pytest.mark.parametrize("blank", ["Ann", "Match", None])
+def test_agreement_of_two_with_a_blank_or_an_exception(read, blank):
+    yes = [{"pos": "yes", "neg": "no"}[label] for label in A]
+    other = [{"pos": "yes", "neg": "no"}[label] for label in B]
+    columns = {"Ann": yes, "Bob": other, "Cat": [{"pos": "yes", "neg": "no"}[label] for label in C]}
+    columns["Match"] = ["yes" if one == two else "no" for one, two in zip(yes, other, strict=True)]
+    if blank is not None:
+        columns[blank] = ["", *columns[blank][1:]]
+    assert "Match" not in wide(read, **columns).workers
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'id,text,label,worker\n0,"Numbers 0: sort\n3,1,0,2\nend",0,0\n0,"Numbers 0: sort\n3,1,0,2\nend",1,1\n'
+        "1,x,0,0\n2,x,0,2\n3,y,0,3\n",
+        'text,worker,label\n"which?\nyes,no,no\n",u,yes\n"which?\nyes,no,no\n",no,no\nx,u,no\nx,no,yes\nyes,u,no\n',
+    ],
+)
+def test_quoted_texts_with_lines_like_those_of_the_table_are_read(read, content):
+    import io
+
+    names = {"task": "id" if content.startswith("id") else "text", "worker": "worker", "label": "label"}
+    data = read(content, **names)
+    assert len(pd.read_csv(io.StringIO(content))) == data.A
