@@ -72,7 +72,8 @@ def test_agreement_and_fit_of_raters_are_shown(grades):
     run("report", grades / "results")
     page = (grades / "results" / "report.html").read_text()
     section = page[page.index('id="grades"') : page.index('id="items"')]
-    assert section.count('<th scope="row"') == 6 + 5 + 6  # measures of agreement, fit of raters, and grades that all and each of them give
+    # Measures of agreement, fit of raters, and the grades that all of them and each give.
+    assert section.count('<th scope="row"') == 6 + 5 + 6
     assert "less predictable" in section
     agreed = run("agreement", grades / "grades.csv", "--kind", "ordinal").output
     assert "Gwet's AC2 (quadratic)" in agreed
