@@ -248,10 +248,10 @@ annotations it takes at most 2 seconds:
 {table(heads, summary)}
 
 Where the time of the default labels goes, in seconds of the processor, of one run: reading the table, EM, with its E steps, M
-steps and the rest, and what comes besides, such as copied answers, known truths and probabilities at the point. EM is that of item
-effects, and of Dawid–Skene beside it, which tells whether workers err independently. An E step reads all annotations once for each
-state (class and effect) of an item. Where the E steps alone take longer than crowd-kit, whose model has a state for each class only
-and which stops after few steps, no other change makes the default as fast.
+steps and the rest, and what comes besides, such as copied answers, known truths and probabilities at the point. EM is that of
+item effects, and of Dawid–Skene beside it, which tells whether workers err independently. An E step reads all annotations
+once for each state (class and effect) of an item. Where the E steps alone take longer than crowd-kit, whose model has a state
+for each class only and which stops after few steps, no other change makes the default as fast.
 
 {table(columns, rows)}"""
 
