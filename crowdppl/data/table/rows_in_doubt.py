@@ -103,6 +103,7 @@ _TELLING = (_STATUS, _COUNTS, _ENDED, _PART, _VERSION, _CORRECTED, _COUNT, _TRUE
 _NUMBERS, _DATES = "iuf", "mM"
 # A date has a digit other than 0, which a date of zeros has not; that of the first year is the smallest of some programs.
 _DIGIT, _FIRST_DAY = re.compile(r"[^\D0]"), re.compile(r"0001-01-01([ t]00:00.*)?")
+_YEAR = re.compile(r"[12]\d{3}[-/.]?\d")
 _ZEROS = re.compile(r"(?<=\d)\.0+$")
 # What stands for no label, and what does where no label is written so.
 _NO_LABEL = frozenset(map(str.casefold, PROGRAMS))
@@ -326,11 +327,16 @@ def _with_date(column: pd.Series[Any]) -> int:
     if known is None:
         return 0
     codes, values = known
-    stated = [
-        text in _YES or bool(_DIGIT.search(text) and text not in _NO_LABEL and not _FIRST_DAY.fullmatch(text))
-        for text in map(_plain, values)
-    ]
+    # Most dates begin with a year, and need no look.
+    stated = [_YEAR.match(text) is not None or _says_a_date(text) for text in map(str, values)]
     return int(np.array([*stated, False])[codes].sum())
+
+
+def _says_a_date(text: str) -> bool:
+    plain = _plain(text)
+    if plain in _YES:
+        return True
+    return bool(_DIGIT.search(plain)) and plain not in _NO_LABEL and not _FIRST_DAY.fullmatch(plain)
 
 
 def _of_versions(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
@@ -354,9 +360,10 @@ def _of_corrections(frame: pd.DataFrame, used: Sequence[Any], name: Any, source:
     if read is None or beside is None:
         return []
     # As text: 1 beside 1.0, where some are missing.
-    given, other = ([_ZEROS.sub("", _plain(value)) for value in values] for _, values in (read, beside))
+    given, other = ([_number_or_text(value) for value in values] for _, values in (read, beside))
     labels = {text: n for n, text in enumerate(dict.fromkeys(given))}
-    blank = [text in _NO_LABEL or (text in _NO_OTHER_LABEL and text not in labels) for text in other]
+    nothing = _NO_LABEL | (_NO_OTHER_LABEL - labels.keys())
+    blank = [text in nothing for text in other]
     shared = any(text in labels for text, none in zip(other, blank, strict=True) if not none)
     of_given = np.array([*(labels[text] for text in given), -1])[read[0]]
     of_other = np.array([*(labels.get(text, -2) for text in other), -1])[beside[0]]
@@ -369,6 +376,11 @@ def _of_corrections(frame: pd.DataFrame, used: Sequence[Any], name: Any, source:
         f"{source}: {rows} another label in the column {str(name)!r} than in {str(used[2])!r}, which is read; if the corrected "
         f"ones are to count, name that column with label={str(name)!r}"
     ]
+
+
+def _number_or_text(value: Any) -> str:
+    text = _plain(value)
+    return _ZEROS.sub("", text) if text.endswith("0") else text
 
 
 def _codes(column: pd.Series[Any] | pd.DataFrame) -> Array | None:
