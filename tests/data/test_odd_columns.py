@@ -1,9 +1,13 @@
 """Tables that are read as they are, with a note on rows, names, labels and times that a careful reader would ask about."""
 
+import datetime
+
+import numpy as np
 import pandas as pd
 import pytest
 
 import crowdppl
+from crowdppl.data.table import identifier_forms, rows_in_doubt
 from crowdppl.errors import DataError, silent
 
 ROWS = [(n, who, "xy"[(n + k) % 2]) for n in range(4) for k, who in enumerate(("ann", "bob", "cem"))]
@@ -68,6 +72,93 @@ def test_columns_that_say_nothing_of_rows(column, values):
     assert not notes(columns={column: values * 4})
 
 
+WHOLE = [1, 2, *[0] * 10]
+AT_A_TIME = pd.to_datetime(["2024-01-02", *[None] * 11])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("deleted_at", ["2024-01-02", *["0000-00-00 00:00:00"] * 11], "1 row has a date in the column 'deleted_at'"),
+        (
+            "deleted_at",
+            ["2024-01-02", *["null", "\\N", "-", "0.0", "False", "", None, 0, False, "NaT", "n/a"]],
+            "1 row has a date",
+        ),
+        ("deleted_at", AT_A_TIME, "1 row has a date"),
+        ("deleted_at", AT_A_TIME.astype(object), "1 row has a date"),
+        ("deleted_at", AT_A_TIME.tz_localize("UTC"), "1 row has a date"),
+        ("deleted_at", pd.array(AT_A_TIME, dtype="timestamp[us][pyarrow]"), "1 row has a date"),
+        ("deleted_at", pd.Categorical(["2024-01-02", *["0"] * 11]), "1 row has a date"),
+        ("deleted_on", [datetime.date(2024, 1, 2), *[None] * 11], "1 row has a date"),
+        ("deleted_at", [1_700_000_000, *[0] * 11], "1 row has a date"),
+        ("deleted_at", pd.array([1_700_000_000, None, *[0] * 10], dtype="Int64"), "1 row has a date"),
+        ("deleted_at", [True, *[False] * 11], "1 row has a date"),
+        ("valid", ["No", "NO", "no", *["yes"] * 9], "3 rows have 'no' in the column 'valid'"),
+        ("valid", pd.array([0, 1, None, *[1] * 9], dtype="Int64"), "2 rows have '0', no value in the column 'valid'"),
+        ("deleted", ["true", "True", "TRUE", *["no"] * 9], "3 rows have 'true' in the column 'deleted'"),
+        ("deleted", WHOLE, "1 row has '1' in the column 'deleted'"),
+    ],
+)
+def test_rows_that_may_not_count_in_other_types(column, values, said):
+    assert said in notes(columns={column: values})
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        *(
+            ("deleted_at", ["", None, word])
+            for word in ("null", "\\N", "-", "0.0", 0, False, "NaT", "0000-00-00", "0001-01-01")
+        ),
+        ("deleted_at", ["0001-01-01T00:00:00", "0000-00-00 00:00:00", "n/a"]),
+        ("valid", [0.0, 1.0, 0.5]),
+        ("is_deleted", [0.5, 2.0, 3.0]),
+        ("is_deleted", pd.to_datetime(["2024-01-02", None, None])),
+        ("phase", [1, 2, 2]),
+        ("gold", [0.5, 2.0, 3.0]),
+    ],
+)
+def test_values_that_say_nothing_of_rows(column, values):
+    assert not notes(columns={column: [*values] * 4})
+
+
+@pytest.mark.parametrize("cell", [np.arange(2), ["a"], {"a": 1}, {"a"}], ids=str)
+@pytest.mark.parametrize(
+    "column",
+    [
+        *(
+            "deleted_at",
+            "valid",
+            "deleted",
+            "status",
+            "phase",
+            "version",
+            "new_label",
+            "count",
+            "truth",
+            "source",
+            "gold",
+            "text",
+        )
+    ],
+)
+def test_an_array_or_a_list_in_a_column(column, cell):
+    """A column that holds one says nothing of rows; a table of it is read as without it."""
+    values = pd.Series(["2024", *[None] * 10, 0], dtype=object)
+    values[1] = cell
+    assert not notes(columns={column: values})
+
+
+@pytest.mark.parametrize(
+    "column", ["deleted_at", "latest", "phase", "version", "new_label", "status", "weight", "truth"]
+)
+def test_columns_of_large_files_that_are_read_for_notes(column):
+    assert rows_in_doubt.tells(column)
+    assert rows_in_doubt.tells(column.upper().replace("_", " "))
+    assert not rows_in_doubt.tells(f"other_{column}")
+
+
 def test_versions_of_an_annotation():
     rows = [*ROWS, (0, "ann", "y")]
     assert "the column 'version' tells annotations of an item by one worker apart" in notes(
@@ -81,6 +172,39 @@ def test_labels_that_were_corrected(name):
     assert not notes(columns={name: corrected})
     corrected[0] = "y" if corrected[0] == "x" else "x"
     assert f"1 row has another label in the column {name!r} than in 'label'" in notes(columns={name: corrected})
+
+
+LABELS = [label for _, _, label in ROWS]
+OTHER = "y" if LABELS[0] == "x" else "x"
+
+
+@pytest.mark.parametrize(
+    ("labels", "corrected", "said"),
+    [
+        (LABELS, [OTHER, *[""] * 11], "1 row has"),
+        (LABELS, [OTHER, *["null", None, " ", "-", "n/a", "0", "False", "unknown", *LABELS[9:]]], "1 row has"),
+        (LABELS, [OTHER, *(label.upper() + " " for label in LABELS[1:])], "1 row has"),
+        ([1, 2] * 6, [2.0, None, 1.0, *[None] * 9], "1 row has"),
+        ([1, 2] * 6, ["2", "", *["1.0", "2"] * 5], "1 row has"),
+        ([0, 1] * 6, [0, 0] * 6, "6 rows have"),
+        (["-", "+"] * 6, ["-", "-"] * 6, "6 rows have"),
+    ],
+)
+def test_corrected_labels_beside_blanks(labels, corrected, said):
+    rows = [(n, who, label) for (n, who, _), label in zip(ROWS, labels, strict=True)]
+    assert f"{said} another label in the column 'new_label'" in notes(rows, {"new_label": corrected})
+
+
+@pytest.mark.parametrize(
+    "corrected",
+    [
+        [LABELS[0], *[""] * 11],
+        [LABELS[0], *["null", "-", None, "0"] * 2, *[" "] * 3],
+        [label.upper() for label in LABELS],
+    ],
+)
+def test_corrected_labels_that_are_blank_or_the_same(corrected):
+    assert not notes(columns={"new_class": corrected})
 
 
 def test_items_that_number_the_annotations():
@@ -116,6 +240,8 @@ def test_several_workers_in_a_cell(names):
         ["R&D 1", "R&D 2", "R&D 3"],
         ["a & co", "a"],
         ["openai/gpt-4", "gpt-4-mini"],
+        ["US|m", "US|f", "DE|m", "DE|f"],
+        ["team1;ann", "team1;bob", "team2;ann", "team2;bob"],
     ],
 )
 def test_one_worker_in_a_cell(names):
@@ -134,12 +260,30 @@ def test_programs_among_themselves(names):
     assert "like the others" not in of_workers(names)
 
 
-@pytest.mark.parametrize("names", [["u-s1", "u-s2", "v-s1", "v-s2"], ["ann_session1", "ann_session2", "bob_session1"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["u-s1", "u-s2", "v-s1", "v-s2"],
+        ["ann_session1", "ann_session2", "bob_session1"],
+        ["worker1_s1", "worker1_s2", "worker2_s1"],
+    ],
+)
 def test_sessions_of_a_worker(names):
     assert "end in a number of a session" in of_workers(names)
 
 
-@pytest.mark.parametrize("names", [["u-s1", "v-s2", "w-s3"], ["class1", "class2"], ["u_round1", "u_round2"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["u-s1", "v-s2", "w-s3"],
+        ["class1", "class2"],
+        ["u_round1", "u_round2"],
+        ["lab1_s1", "lab1_s2", "lab2_s1"],
+        ["group_1_s01", "group_1_s02", "group_2_s01"],
+        ["expert_s1", "expert_s2", "novice_s1"],
+        ["US school 1 s1", "US school 1 s2", "DE school 1 s1"],
+    ],
+)
 def test_numbers_that_are_no_sessions(names):
     assert "of a session" not in of_workers(names)
 
@@ -158,6 +302,8 @@ def test_an_item_without_a_name(word):
         ("{A3F0C2D4-0000-4000-8000-000000000001}", "a3f0c2d4-0000-4000-8000-000000000001"),
         ("https://x.org/a.jpg?token=1", "https://x.org/a.jpg?token=2"),
         ("https://x.org/a.jpg?X-Amz-Date=1&X-Amz-Signature=q&v=2", "https://x.org/a.jpg?v=2"),
+        ("https://x.net/a.jpg?se=2024&sp=r&sv=1&sig=q", "https://x.net/a.jpg?se=2025&sp=rw&sv=1&sig=r"),
+        ("https://x.net/a.jpg?Policy=p&Signature=q&Expires=1", "https://x.net/a.jpg"),
         ("s3://bucket/a.jpg", "https://bucket.s3.eu-west-1.amazonaws.com/a.jpg"),
         ("gs://bucket/a.jpg", "https://storage.googleapis.com/bucket/a.jpg"),
     ],
@@ -170,6 +316,9 @@ def test_items_in_other_forms(one, other):
     "names",
     [
         ["https://x.org/view?id=1", "https://x.org/view?id=2"],
+        ["https://x.org/view?se=1&id=3", "https://x.org/view?se=2&id=3"],
+        ["https://x.org/watch?v=a&sp=1", "https://x.org/watch?v=a&sp=2"],
+        ["https://x.org/?policy=abc", "https://x.org/?policy=def"],
         ["1,2", "12"],
         ["1 2", "12"],
         ["s3://bucket/a.jpg", "https://other.s3.amazonaws.com/a.jpg"],
@@ -184,7 +333,19 @@ def test_items_that_are_objects():
     assert "are lists or objects: write the identifier" in of_items(
         ['{"id": 1, "text": "a"}', '{"id": 2, "text": "b"}']
     )
-    assert "are lists or objects" not in of_items(["[deleted", "{x"])
+    assert "are lists or objects" in of_items(["['a']", "b"])
+    for names in (["[deleted", "{x"], ["[0]", "[1, 2]", "{}"], ["{a3f0c2d4-0000-4000-8000-000000000001}", "{x: y}"]):
+        assert "are lists or objects" not in of_items(names)
+
+
+def test_few_of_many_items_are_read_as_objects(monkeypatch):
+    """Reading ends at the first object, and needs a sign of one."""
+    read = []
+    monkeypatch.setattr(identifier_forms, "parsed", lambda name: read.append(name) or {})
+    identifier_forms.notes_on(np.array([f"{{{n}}}" for n in range(3000)] + ['{"a": 1}'], dtype=object), "task", "t")
+    assert not read
+    identifier_forms.notes_on(np.array([f'{{"a": {n}}}' for n in range(50)], dtype=object), "task", "t")
+    assert read == ['{"a": 0}']
 
 
 # ---------------------------------------------------------------------- labels
@@ -232,8 +393,19 @@ def test_labels_with_the_name_of_the_worker():
 
 def test_grades_with_and_without_their_maximum():
     assert "are fractions and others such as '10' are numbers" in of_labels(["8/10", "7", "9 / 10", "10"])
-    for labels in (["8/10", "7/10", "9/10"], ["1/2", "3", "1/4"], ["8/10", "7", "more"], ["12/10", "3", "4"]):
+    for labels in (
+        ["8/10", "7/10", "9/10"],
+        ["1/2", "3", "1/4"],
+        ["8/10", "7", "more"],
+        ["12/10", "3", "4"],
+        ["0", "1/2", "1"],
+        ["0", "1/3", "2/3", "1"],
+        ["0", "1/4", "2/4", "3/4", "1"],
+    ):
         assert "are fractions and others" not in of_labels(labels)
+    for labels in (["1/2", "2", "1"], ["3/5", "4/5", "1", "0"]):
+        assert "are fractions and others" in of_labels(labels)
+    assert "in two forms" not in of_labels(["0", "1/3", "2/3", "1"])
 
 
 # ---------------------------------------------------------------------- times

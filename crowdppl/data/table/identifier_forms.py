@@ -6,6 +6,7 @@ Everything works on distinct names and results in notes. Nothing is merged or le
 from __future__ import annotations
 
 import html
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -36,6 +37,8 @@ _LONGEST_DATE = 7
 _LONGEST_WORD = 10
 # Signs at the beginning of a list or an object, and how much of one is shown.
 _OBJECT, _SHOWN = ("{", "["), 60
+# Signs in an object, or in a list of texts, and how many names that begin as one are looked at.
+_IN_OBJECT, _MOST_OBJECTS = re.compile("[:\"']"), 1_000
 _NOBODY = frozenset(
     ("none", "na", "unknown", "undefined", "anonymous", "anon", "anonymized", "not-logged-in", "guest", "deleted")
 )
@@ -64,7 +67,23 @@ _WITH_ADDRESS = re.compile(r"[^<>()@]+[<(](?:mailto:)?([^<>()\s@]+@[^<>()\s@]+)[
 _TIME = re.compile(
     r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
-_SESSION = re.compile(r"(?P<who>.+?)[-_. ](?:s|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE)
+_SESSION = re.compile(
+    r"(?P<who>.+?)[-_. ](?:(?P<letter>s)|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE
+)
+# Where the letter s is one for a subject or a student: behind the name of a place or a group, or of a role without a number.
+_GROUP = re.compile(
+    r"(.*[\W\d_])?(lab(oratory|or)?|site|cent(er|re)|clinic|hospital|ward|school|class(room)?|course|section|grade|uni(versity|v)?"
+    r"|college|dept|department|institut(e|ion)?|office|company|city|town|village|country|region|district|state|house(hold)?|home"
+    r"|room|group|grp|team|cohort|panel|crew|squad|pool|cluster|pair|dyad|triad|famil(y|ie)|condition|cond|arm|treatment|treat"
+    r"|study|exp(eriment)?|pilot|project|sample|batch|block|list|form|platform|vendor|agency)s?[\W\d_]*",
+    re.IGNORECASE,
+)
+_ROLE = re.compile(
+    r"(.*[\W_])?(experts?|novices?|students?|teachers?|pupils?|doctors?|nurses?|physicians?|radiologists?|patients?|controls?"
+    r"|ctrl|crowd|lay(people|men)?|workers?|annotators?|raters?|coders?|judges?|reviewers?|labell?ers?|participants?|subjects?"
+    r"|users?|persons?|people|children|child|adults?|males?|females?|men|women|mturk|prolific)",
+    re.IGNORECASE,
+)
 _FEWEST = 2
 _SUMS = frozenset(
     word
@@ -75,9 +94,14 @@ _NUMERIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
 # Parts of an address by which it is valid for a time, and addresses of stores.
 _SIGNATURE = re.compile(
-    r"x-(amz|goog)-\w+(-\w+)*|awsaccesskeyid|key-pair-id|policy|signature|sig|token|access_token|expires|se|sp|sv|st|sr|spr|skoid"
+    r"x-(amz|goog)-\w+(-\w+)*|awsaccesskeyid|key-pair-id|signature|sig|token|access_token|skoid"
     r"|googleaccessid|auth|hash_?expires|cache_?bust(er)?",
     re.IGNORECASE,
+)
+# The same beside a signature only: in other addresses they may say what is shown.
+_SIGNED, _BESIDE = (
+    re.compile(r"(x-(amz|goog)-)?sig(nature)?", re.I),
+    re.compile("policy|expires|se|sp|sv|st|sr|spr", re.I),
 )
 _STORES = (
     (re.compile(r"https?://([\w.-]+?)\.s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1/\2"),
@@ -188,13 +212,16 @@ def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
     if role != "worker":
         return []
     times = Counter(part for name in joined for part in set(_parts(name, _LISTED)))
+    # Parts that each have their place, as of US|m, US|f, DE|m and DE|f, are a group and a name in it.
+    places = {pair for name in joined for pair in enumerate(_parts(name, _LISTED))}
+    in_places = len(places) == len(times)
     for name in joined:
         parts = _parts(name, _SHARED_CELL)
         if len(parts) > 1 and not known.isdisjoint(parts):
             return [_as_one(name, "a part of it is the name of another worker", role, source)]
         # Parts of a list are in other lists, too; of auth0|x1 and auth0|x2 one is the name of a service.
         parts = _parts(name, _LISTED)
-        if len(parts) > 1 and (len(texts) == 1 or all(times[part] > 1 for part in parts)):
+        if len(parts) > 1 and (len(texts) == 1 or (not in_places and all(times[part] > 1 for part in parts))):
             return [_as_one(name, "it is a list by its signs", role, source)]
     return []
 
@@ -212,7 +239,7 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
     if role not in _PEOPLE or len(texts) < _FEWEST:
         return []
     if role == "worker" and (first := _SESSION.fullmatch(texts[0])) and len(texts) <= MOST:
-        sessions = [match["who"] for name in texts if (match := _SESSION.fullmatch(name))]
+        sessions = [match["who"] for name in texts if (match := _SESSION.fullmatch(name)) and not _of_subject(match)]
         if len(sessions) == len(texts) > len(set(sessions)) > 1:
             return [
                 f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
@@ -224,6 +251,12 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
         f"{source}: the names of all {role}s are times, such as {texts[0]!r}, as tools name sessions without a name: a person "
         f"with two sessions is two {role}s, and two persons may be one; export the names of people"
     ]
+
+
+def _of_subject(match: re.Match[str]) -> bool:
+    """Return whether a name ends in a number of a subject or a student rather than of a session."""
+    who = match["who"]
+    return match["letter"] is not None and bool(_GROUP.fullmatch(who) or _ROLE.fullmatch(who))
 
 
 def _of_sums(texts: Sequence[str], role: str, source: str) -> list[str]:
@@ -271,10 +304,12 @@ def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
             f"{source}: {role} names such as {listed(dates, 2)} were probably written as dates by a spreadsheet: export them "
             f"again as text"
         )
-    objects = [name for name in texts if name[:1] in _OBJECT and is_structured(parsed(name))]
-    if objects:
+    # Identifiers in braces are many, and no objects.
+    begun = itertools.islice((name for name in texts if name[:1] in _OBJECT), _MOST_OBJECTS)
+    first = next((name for name in begun if _IN_OBJECT.search(name) and is_structured(parsed(name))), None)
+    if first is not None:
         notes.append(
-            f"{source}: {role} names such as {objects[0][:_SHOWN]!r} are lists or objects: write the identifier in a column "
+            f"{source}: {role} names such as {first[:_SHOWN]!r} are lists or objects: write the identifier in a column "
             f"of its own"
         )
     lost = [name for name in texts if "\ufffd" in name]
@@ -377,7 +412,9 @@ def _without_protocol(text: str) -> str:
 def _unsigned(text: str) -> str:
     """Return an address without signatures and times that it is valid for, and of a store by its usual name."""
     address, mark, query = text.partition("?")
-    kept = [part for part in query.split("&") if part and not _SIGNATURE.fullmatch(part.partition("=")[0])]
+    parts = [(part, part.partition("=")[0]) for part in query.split("&") if part]
+    signed = any(_SIGNED.fullmatch(key) for _, key in parts)
+    kept = [part for part, key in parts if not (_SIGNATURE.fullmatch(key) or (signed and _BESIDE.fullmatch(key)))]
     address += "?" + "&".join(kept) if mark and kept else ""
     for form, plain in _STORES:
         if match := form.fullmatch(address):

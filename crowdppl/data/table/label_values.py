@@ -16,6 +16,8 @@ _STARS = re.compile("[*\u2605\u2b50\ufe0f]+[\u2606]*")
 _PERCENT, _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d+)?)\s*%"), re.compile(r"[01](?:[.,]\d+)?")
 _FRACTION = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of|of)\s*(\d+)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+# Halves, thirds and quarters are fractions of one where all numbers are 0 and 1.
+_FEWEST_GRADES = 5
 _CHOICE = re.compile(
     r"(?:the )?(?:model|assistant|response|answer|option|choice|candidate|output|system|class|label|grade|rating|score|level"
     r"|category|type|completion)[\s_:#-]*(?P<name>\d{1,3}|[a-z])(?: is better| wins)?"
@@ -55,7 +57,9 @@ def two_ways(names: Sequence[str]) -> list[tuple[str, str]]:
     fractions = [m for name in plain if (m := _FRACTION.fullmatch(name))]
     pairs = []
     if len(fractions) > 1 and len({m[2] for m in fractions}) == 1:
-        pairs += _matched(plain, _FRACTION, lambda m: float(m[1]), _NUMBER, float)
+        numbers = [name for name in plain if _NUMBER.fullmatch(name)]
+        if _are_grades(float(fractions[0][2]), numbers):
+            pairs += _matched(plain, _FRACTION, lambda m: float(m[1]), _NUMBER, float)
     elif not {m[2] for m in fractions} <= _METERS:  # 8/10 and 4/5
         values: dict[float, str] = {}
         for m in fractions:
@@ -129,6 +133,11 @@ def _inflected(plain: dict[str, str]) -> list[tuple[str, str]]:
     ]
 
 
+def _are_grades(maximum: float, numbers: Sequence[str]) -> bool:
+    """Return whether fractions of a maximum are grades, beside these numbers: 1/2 beside 0 and 1 is a half."""
+    return maximum >= _FEWEST_GRADES or any(float(text) > 1 for text in numbers)
+
+
 def notes_on_fractions(names: Sequence[str], where: str) -> list[str]:
     """Return a note where some grades have their maximum behind them and others have not: ``8/10`` and ``7``."""
     plain = [folded(name) for name in names]
@@ -137,7 +146,12 @@ def notes_on_fractions(names: Sequence[str], where: str) -> list[str]:
     if not fractions or not numbers or len(fractions) + len(numbers) < len(plain):
         return []
     highest = {float(m[2]) for m in fractions}
-    if len(highest) > 1 or max(map(float, numbers)) > max(highest) or any(float(m[1]) > float(m[2]) for m in fractions):
+    if (
+        len(highest) > 1
+        or not _are_grades(max(highest), numbers)
+        or max(map(float, numbers)) > max(highest)
+        or any(float(m[1]) > float(m[2]) for m in fractions)
+    ):
         return []
     example = next(name for name in names if folded(name) == fractions[0][0])
     return [

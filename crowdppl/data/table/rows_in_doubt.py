@@ -14,6 +14,7 @@ import pyarrow
 
 from crowdppl.data.table.columns import named_as_values
 from crowdppl.data.table.identifier_checks import written_number
+from crowdppl.data.table.missing_words import EITHER, MARKS, PROGRAMS
 from crowdppl.data.table.questions import USUAL
 from crowdppl.errors import listed
 
@@ -95,15 +96,25 @@ _NO = frozenset(("false", "0", "no", "n", "f", "", "0.0"))
 _COUNT = re.compile(
     r"n|count|counts|freq|frequency|weight|weights|votes|n_?(votes|times|labels|annotations)|num_?(votes|times)"
 )
+# Names of columns of which the values are looked at. Inputs, which may be long texts, and further identifiers are looked at
+# where they were read anyway.
+_TELLING = (_STATUS, _COUNTS, _ENDED, _PART, _VERSION, _CORRECTED, _COUNT, _TRUE, _KIND, _KIND_FLAG)
+# Kinds of types of numbers, and of dates and durations.
+_NUMBERS, _DATES = "iuf", "mM"
+# A date has a digit other than 0, which a date of zeros has not; that of the first year is the smallest of some programs.
+_DIGIT, _FIRST_DAY = re.compile(r"[^\D0]"), re.compile(r"0001-01-01([ t]00:00.*)?")
+_YEAR = re.compile(r"[12]\d{3}[-/.]?\d")
+_ZEROS = re.compile(r"(?<=\d)\.0+$")
+# What stands for no label, and what does where no label is written so.
+_NO_LABEL = frozenset(map(str.casefold, PROGRAMS))
+_NO_OTHER_LABEL = MARKS | EITHER | {"0", "false"}
 
 
 def tells(name: Any) -> bool:
     """Return whether a column may, by its name, say that rows are of several questions, do not count, or count several times."""
     plain = str(name).strip().lower()
     underscored = plain.replace(" ", "_").replace("-", "_")
-    return plain in USUAL or any(
-        pattern.fullmatch(underscored) for pattern in (_STATUS, _COUNT, _TRUE, _KIND, _KIND_FLAG)
-    )
+    return plain in USUAL or any(pattern.fullmatch(underscored) for pattern in _TELLING)
 
 
 def notes_on_rows(columns: Sequence[Array], names: Sequence[Array], rows: Array | None, source: str) -> list[str]:
@@ -235,13 +246,31 @@ def _values(column: pd.Series[Any]) -> pd.Series[Any]:
         counts = column.value_counts()
     except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return pd.Series(dtype=int)
-    counts.index = pd.Index([str(value).strip().casefold() for value in counts.index])
-    return counts
+    counts.index = pd.Index([_plain(value) for value in counts.index])
+    return counts.groupby(level=0, sort=False).sum()  # of true and True
+
+
+def _plain(value: Any) -> str:
+    return str(value).strip().casefold()
+
+
+def _distinct(column: pd.Series[Any] | pd.DataFrame) -> tuple[Array, Array] | None:
+    """Return equal values as equal codes, -1 if missing, and the values; ``None`` as for :func:`_codes`."""
+    if isinstance(column, pd.DataFrame):
+        return None
+    try:
+        codes, values = pd.factorize(column)
+    except (TypeError, NotImplementedError):  # lists, objects, arrays, and types that Arrow does not compare
+        return None
+    return np.asarray(codes), np.asarray(values, dtype=object)
 
 
 def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
-    counts = _values(column)
     is_flag = not re.search("status|state|decision", plain)
+    if column.dtype.kind in _DATES:
+        return []
+    # Of numbers, which may be many, these can be flags.
+    counts = _values(column[column.isin((0, 1))] if column.dtype.kind in _NUMBERS else column)
     wanted = _YES if is_flag else _REFUSED
     refused = [value for value in counts.index if value in wanted]
     size = int(counts[refused].sum()) if refused else 0
@@ -257,20 +286,27 @@ def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
 def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     """Return a note on rows that do not count by a flag, a date of their end, or a part of the study."""
     if _ENDED.fullmatch(plain):
-        texts = column.astype(object).map(lambda value: "" if pd.isna(value) else str(value).strip())
-        size, what = int((texts != "").sum()), "a date"
+        size, what = _with_date(column), "a date"
     else:
-        try:
-            counts = column.astype(object).where(column.notna(), "").value_counts()
-        except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
+        known = _distinct(column)
+        if known is None:
             return []
-        folded = [str(value).strip().casefold() for value in counts.index]
-        if _PART.fullmatch(plain):
-            left = [n for n, value in enumerate(folded) if _NO_PART.fullmatch(value)]
-        else:
-            left = [n for n, value in enumerate(folded) if value in _NO] if set(folded) <= _YES | _NO else []
-        size = int(counts.iloc[left].sum())
-        what = ", ".join(repr(folded[n]) if folded[n] else "no value" for n in left[:3])
+        codes, values = known
+        is_part, words = _PART.fullmatch(plain) is not None, _YES | _NO
+        if is_part and column.dtype.kind in _NUMBERS + _DATES:
+            return []
+        if not is_part and not all(_plain(value) in words for value in values):  # ends at the first of many numbers
+            return []
+        # The last one is of missing values.
+        sizes: dict[str, int] = {}
+        for value, count in zip(
+            [*map(_plain, values), ""], np.bincount(codes % (len(values) + 1), minlength=len(values) + 1), strict=True
+        ):
+            if count and (_NO_PART.fullmatch(value) if is_part else value in _NO):
+                sizes[value] = sizes.get(value, 0) + int(count)
+        size = sum(sizes.values())
+        left = sorted(sizes, key=lambda value: -sizes[value])
+        what = ", ".join(repr(value) if value else "no value" for value in left[:3])
     if not 0 < size < len(column):
         return []
     rows = "1 row has" if size == 1 else f"{size:,} rows have"
@@ -278,6 +314,29 @@ def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
         f"{source}: {rows} {what} in the column {str(column.name)!r}, which is not used; if these annotations are not to count, "
         f"drop the rows"
     ]
+
+
+def _with_date(column: pd.Series[Any]) -> int:
+    """Return how many values are dates, or say that there is one: no blanks, words for nothing, 0, or dates of zeros."""
+    kind = column.dtype.kind
+    if kind in _DATES or pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime", "datetime64"):
+        return int(column.notna().sum())
+    if kind in _NUMBERS:
+        return int(column.notna().sum() - (column == 0).sum())
+    known = _distinct(column)
+    if known is None:
+        return 0
+    codes, values = known
+    # Most dates begin with a year, and need no look.
+    stated = [_YEAR.match(text) is not None or _says_a_date(text) for text in map(str, values)]
+    return int(np.array([*stated, False])[codes].sum())
+
+
+def _says_a_date(text: str) -> bool:
+    plain = _plain(text)
+    if plain in _YES:
+        return True
+    return bool(_DIGIT.search(plain)) and plain not in _NO_LABEL and not _FIRST_DAY.fullmatch(plain)
 
 
 def _of_versions(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
@@ -297,12 +356,19 @@ def _of_versions(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: st
 
 def _of_corrections(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) -> list[str]:
     """Return a note where a column has labels of the same kind that differ from those that are read."""
-    given, other = (frame[column].astype(object) for column in (used[2], name))
-    try:
-        shared = set(given.dropna()) & set(other.dropna())
-    except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
+    read, beside = _distinct(frame[used[2]]), _distinct(frame[name])
+    if read is None or beside is None:
         return []
-    size = int((other.notna() & (given != other)).sum())
+    # As text: 1 beside 1.0, where some are missing.
+    given, other = ([_number_or_text(value) for value in values] for _, values in (read, beside))
+    labels = {text: n for n, text in enumerate(dict.fromkeys(given))}
+    nothing = _NO_LABEL | (_NO_OTHER_LABEL - labels.keys())
+    blank = [text in nothing for text in other]
+    shared = any(text in labels for text, none in zip(other, blank, strict=True) if not none)
+    of_given = np.array([*(labels[text] for text in given), -1])[read[0]]
+    of_other = np.array([*(labels.get(text, -2) for text in other), -1])[beside[0]]
+    stated = np.array([*(not none for none in blank), False])[beside[0]]
+    size = int((stated & (of_given != of_other)).sum())
     if not size or not shared:
         return []
     rows = "1 row has" if size == 1 else f"{size:,} rows have"
@@ -310,6 +376,11 @@ def _of_corrections(frame: pd.DataFrame, used: Sequence[Any], name: Any, source:
         f"{source}: {rows} another label in the column {str(name)!r} than in {str(used[2])!r}, which is read; if the corrected "
         f"ones are to count, name that column with label={str(name)!r}"
     ]
+
+
+def _number_or_text(value: Any) -> str:
+    text = _plain(value)
+    return _ZEROS.sub("", text) if text.endswith("0") else text
 
 
 def _codes(column: pd.Series[Any] | pd.DataFrame) -> Array | None:
@@ -335,7 +406,9 @@ def _of_kinds(column: pd.Series[Any], items: Callable[[], Array | None], plain: 
         codes, values = pd.factorize(column)
     except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return []
-    texts = [str(value).strip().casefold() for value in values.tolist()]
+    if column.dtype.kind in _NUMBERS + _DATES and len(values) > len(_YES | _NO):  # neither flags nor words
+        return []
+    texts = [_plain(value) for value in values.tolist()]
     if _KIND_FLAG.fullmatch(plain):
         special = {text for text in texts if text in _YES} if set(texts) <= _YES | _NO else set()
     else:
