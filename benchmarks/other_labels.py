@@ -13,20 +13,26 @@ from crowdppl.data import datasets
 from crowdppl.errors import silent
 
 CANNOT = "cannot tell"
-# True rates by class, two cases; and the kinds of workers.
-RATES = {"informative": (0.05, 0.5), "uninformative": (0.25, 0.25)}
+# True rates by class, and between which probabilities workers are correct.
+RATES = {
+    "informative": ((0.05, 0.5), (0.55, 0.8)),
+    "informative, better workers": ((0.05, 0.5), (0.6, 0.85)),
+    "uninformative": ((0.25, 0.25), (0.55, 0.8)),
+}
 MODELS = ("item-effects", "dawid-skene", "one-coin")
 # Public sets and their label for it.
 PUBLIC = {"weather-sentiment-cf": 4, "weather-sentiment-amt": 4}
 
 
-def simulated(seed: int, rates: tuple[float, float], items: int = 1000, workers: int = 25) -> tuple[pd.DataFrame, Any]:
-    """Draw five answers an item by workers who are correct with probability .55 to .8 where they name a class."""
+def simulated(
+    seed: int, rates: tuple[float, float], skill: tuple[float, float], items: int = 1000, workers: int = 25
+) -> tuple[pd.DataFrame, Any]:
+    """Draw five answers an item by workers who are correct with a probability of ``skill`` where they name a class."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, items)
     task = np.repeat(np.arange(items), 5)
     worker = np.concatenate([rng.choice(workers, 5, replace=False) for _ in range(items)])
-    right = rng.random(len(task)) < rng.uniform(0.55, 0.8, workers)[worker]
+    right = rng.random(len(task)) < rng.uniform(*skill, workers)[worker]
     label = np.where(right, truth[task], 1 - truth[task]).astype(str).astype(object)
     label[rng.random(len(task)) < np.array(rates)[truth[task]]] = CANNOT
     return pd.DataFrame({"task": task, "worker": worker, "label": label}), pd.Series(truth.astype(str))
@@ -65,8 +71,8 @@ def main() -> None:
     seeds = range(2 if options.quick else 10)
     ways = ("other label", "left out", "a class")
     rows, rates = [], []
-    for kind, true in RATES.items():
-        crowds = [simulated(seed, true) for seed in seeds]
+    for kind, (true, skill) in RATES.items():
+        crowds = [simulated(seed, true, skill) for seed in seeds]
         for model in MODELS:
             each = {way: [accuracy(*crowd, model, way, CANNOT) for crowd in crowds] for way in ways}
             rows.append([f"simulated, {kind}", model, *(f"{np.mean([a for a, _ in each[way]]):.3f}" for way in ways)])
@@ -84,9 +90,9 @@ def main() -> None:
     body = f"""
 Share of items with their true label, by EM, where a label such as "cannot tell" is read as one that is never a true label
 (`other_labels=`), where its rows are left out, and where it is taken for a class. The simulated crowds have 1,000 items of two
-classes, 25 workers who are correct with probability .55 to .8 where they name a class, and five answers an item; means over
-{len(seeds)} crowds. Workers cannot tell at rates of .05 and .5 by class (informative), or .25 (uninformative). Of the public
-sets, items count whose true label is a class.
+classes, 25 workers who are correct with probability .55 to .8, or .6 to .85, where they name a class, and five answers an item;
+means over {len(seeds)} crowds. Workers cannot tell at rates of .05 and .5 by class (informative), or .25 (uninformative). Of the
+public sets, items count whose true label is a class.
 
 {table(["set", "model", *ways], rows)}
 

@@ -283,7 +283,7 @@ class Annotations(AnnotationAdditions):
                 if name is not None
             },
             dates=dates,
-            choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold, kind == "ordinal"),
+            choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold, kind == "ordinal", others),
             covariates=None
             if covariates is None
             else _covariates(frame, covariates, (label, truth), timestamp, source),

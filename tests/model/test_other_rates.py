@@ -271,3 +271,13 @@ def test_grades_have_no_such_labels():
         crowdppl.ModelError, match="GradedFacets has grades, and 'cannot tell' are labels that are never a"
     ):
         crowdppl.fit(data, "graded-facets")
+
+
+@pytest.mark.parametrize("word", ["?", "n/a", "None"])
+def test_a_word_for_nothing_may_be_a_label_that_is_never_a_true_one(word):
+    """What the caller names is an answer, whatever it usually stands for."""
+    rows = [(item, worker, ("a", "b", word)[(item + j) % 3]) for item in range(6) for j, worker in enumerate("uvw")]
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    data = Annotations.from_frame(frame, other_labels=[word])
+    assert data.labels.tolist() == ["a", "b"]
+    assert len(data.others.item) == 6

@@ -33,6 +33,7 @@ class LabelChoices:
         keep_missing: whether the usual words for nothing are classes.
         fold: whether spellings of one label are merged.
         graded: whether labels are grades, so that numbers that are not whole need no note.
+        others: labels that are never a true label; none of them stands for nothing.
     """
 
     map: Mapping[str, str | None] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class LabelChoices:
     keep_missing: bool = False
     fold: bool = True
     graded: bool = False
+    others: Sequence[str] = ()
 
 
 USUAL = LabelChoices()
@@ -109,6 +111,8 @@ def named(columns: Sequence[Coded], known: Coded, declared: Any, choices: LabelC
     if not text and not choices.map and not choices.missing:
         return out
     kept = {str(name) for name in declared} if isinstance(declared, (list, pd.Index, np.ndarray, tuple)) else set()
+    others = {folded(str(name)) for name in choices.others}
+    kept |= {str(name) for name in written if folded(str(name)) in others}
     names: dict[Any, Any] = {name: name for name in written}
     mapped = _mapped(written, choices, where) if choices.map else {}
     names |= mapped
