@@ -38,11 +38,11 @@ class Changes:
             the probability of the earlier label in the later result; and ``sure``, whether the later result excludes the earlier
             label: ``still`` is below 1 - ``level``. Other changes are between labels that are about equally probable.
         workers: one row per worker of both results, the surest change first: ``worker``; ``annotations_earlier`` and
-            ``annotations_later``; ``earlier`` and ``later``, the mean accuracies, or severities of raters of grades;
-            ``difference`` of the later and the earlier one with the ends of its interval ``low`` and ``high``;
-            ``verdict_earlier`` and ``verdict_later``; and ``changed``, whether the difference is more than noise. Of the
-            workers said to have changed, a share of 1 - ``level`` at most is expected to be unchanged. NaN and false for
-            results without draws.
+            ``annotations_later``; ``earlier`` and ``later``, the mean accuracies, or of grades the severities, relative to
+            the raters of both results; ``difference`` of the later and the earlier one with the ends of its interval ``low``
+            and ``high``; ``verdict_earlier`` and ``verdict_later``; and ``changed``, whether the difference is more than
+            noise. Of the workers said to have changed, a share of 1 - ``level`` at most is expected to be unchanged. NaN and
+            false for results without draws.
         items_in_both: number of items of both results.
         items_added: number of items of the later result only.
         items_gone: number of items of the earlier result only.
@@ -128,7 +128,7 @@ def changes(
             default, .89.
 
     Raises:
-        DataError: if the results share neither items nor workers.
+        DataError: if the results share neither items nor workers, or have grades of different scales.
         OptionError: for a level outside (0, 1).
     """
     numeric = [isinstance(one, NumericPosterior) for one in (earlier, later)]
@@ -146,6 +146,11 @@ def changes(
         raise DataError(
             f"the results share neither items nor workers: items are like {listed(earlier.items().tolist(), 3)} and "
             f"{listed(later.items().tolist(), 3)}"
+        )
+    if earlier.graded and later.graded and not np.array_equal(earlier.labels, later.labels):
+        raise DataError(
+            f"the grades are {listed(earlier.labels.tolist(), 5)} in one result and {listed(later.labels.tolist(), 5)} in the "
+            f"other; compare results of one scale"
         )
     measure = "severity" if earlier.graded and later.graded else "accuracy"
     return Changes(
@@ -190,6 +195,8 @@ def _workers(earlier: Posterior, later: Posterior, workers: pd.Index[Any], level
     places = [_places(posterior.worker_names(), workers) for posterior in results]
     values = [grading.severities(posterior) if graded else posterior.measure() for posterior in results]
     draws = [part[:, place] for part, place in zip(values, places, strict=True)]
+    if graded:  # severities are relative: to the raters of both results, whoever else joined or left
+        draws = [part - part.mean(1, keepdims=True) for part in draws]
     tables = [posterior.workers().iloc[place] for posterior, place in zip(results, places, strict=True)]
     many = min(len(part) for part in draws)
     table = pd.DataFrame(

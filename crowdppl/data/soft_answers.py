@@ -75,6 +75,10 @@ def from_probabilities(
         raise DataError(
             f"the arrays differ in length: {sizes}, probability has {len(p):,}; pass one of each per answer"
         )
+    for name, values in given.items():
+        if values.isna().any():
+            rows = (np.flatnonzero(values.isna())[:3] + 1).tolist()
+            raise DataError(f"{name}, row {listed(rows)}: {name} missing; fill it in or drop the answers")
     label = np.repeat(np.tile(np.arange(len(names)), len(p)), counts.reshape(-1))
     data = Annotations.from_arrays(
         given["task"].repeat(parts),

@@ -67,8 +67,8 @@ class WorkerItems:
     @cached_property
     def votes(self) -> Array:
         """Sum of the shares over the cells of each item, ``(N, K)``."""
-        by_item = scipy.sparse.coo_array((np.ones(len(self.item)), (self.item, np.arange(len(self.item)))))
-        by_item = scipy.sparse.coo_array(by_item, shape=(self.items, len(self.item)))
+        cells = (self.item, np.arange(len(self.item)))
+        by_item = scipy.sparse.coo_array((np.ones(len(self.item)), cells), shape=(self.items, len(self.item)))
         return np.asarray((by_item.tocsr() @ self.shares).todense())
 
     @cached_property

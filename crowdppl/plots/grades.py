@@ -11,7 +11,9 @@ import numpy.typing as npt
 from crowdppl.arguments import Level, PositiveInt, anything, checked
 from crowdppl.criticism import Perspectives
 from crowdppl.plots.drawing import BLUE, GREY, LIGHT, axes_or_new, interval_note, name_rows, of_all, require, short_name
+from crowdppl.posterior.measures import interval
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers.grading import mean_grades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,20 +32,21 @@ def wright_map(
     """Draw items and raters of grades on one scale: a Wright map.
 
     Above, how many items have which expected true grade. Below, the grade that each rater gives in the mean over all items,
-    with the interval of the severity; the most severe rater is at the top. The raters with most annotations are shown.
+    with its interval; the most severe rater is at the top. The raters with most annotations are shown.
 
     Raises:
         DataError: if the labels are not grades.
     """
     require(posterior, Posterior, "wright_map")
     grades, table = posterior.grades(level=level), posterior.severity(level=level)
+    table["mean"], table["low"], table["high"] = interval(mean_grades(posterior), level)
     everybody, centre = len(table), float(grades["grade"].mean())
     table = table.sort_values("annotations", ascending=False, kind="stable").head(most)
     table = table.sort_values("severity", ascending=True, kind="stable")
     ax = axes_or_new(ax, (6, 2.2 + 0.2 * len(table)))
     y = np.arange(len(table))
-    ax.hlines(y, centre - table["severity_high"], centre - table["severity_low"], color=BLUE, alpha=0.6, lw=2)
-    ax.scatter(centre - table["severity"], y, s=24, c=BLUE, zorder=3)
+    ax.hlines(y, table["low"], table["high"], color=BLUE, alpha=0.6, lw=2)
+    ax.scatter(table["mean"], y, s=24, c=BLUE, zorder=3)
     ax.axvline(centre, color=GREY, lw=0.8)
     counts, edges = np.histogram(grades["grade"], bins=30)
     base, height = len(table) + 0.3, max(3.0, 0.25 * len(table))

@@ -112,7 +112,7 @@ def content(
         "texts": texts(posterior),
         "sets": sets(posterior),
         "effects": effects(posterior, level),
-        "grades": (graded := grades.grades(posterior, level)) and graded | grades.severities(posterior, table),
+        "grades": (graded := grades.grades(posterior, level)) and graded | grades.severities(posterior, table, level),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),

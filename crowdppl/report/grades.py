@@ -11,8 +11,9 @@ from crowdppl.criticism import NOTABLE, mean_squares
 from crowdppl.errors import DataError, ModelError, silent
 from crowdppl.inference.stored import data_of
 from crowdppl.metrics import graded_agreement
+from crowdppl.posterior.measures import interval
 from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.workers.grading import has_criteria
+from crowdppl.posterior.workers.grading import has_criteria, mean_grades
 from crowdppl.report.numbers import DRAWN, dots
 from crowdppl.report.rendering import percent
 
@@ -40,14 +41,16 @@ def grades(posterior: Posterior, level: float) -> dict[str, Any] | None:
     )
 
 
-def severities(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
+def severities(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[str, Any]:
     """Return figures of severities and items, and which grades each rater gives.
 
     Args:
         posterior: a result, of grades.
         table: of its workers.
+        level: probability of the intervals.
     """
-    return {"severity": severity_figure(table), "wright": wright_figure(posterior, table), "use": use_rows(posterior)}
+    figures = {"severity": severity_figure(table), "wright": wright_figure(posterior, table, level)}
+    return figures | {"use": use_rows(posterior)}
 
 
 def severity_figure(table: pd.DataFrame) -> dict[str, Any]:
@@ -59,18 +62,19 @@ def severity_figure(table: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def wright_figure(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
+def wright_figure(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[str, Any]:
     """Return a Wright map: how many items have which true grade, above the grade that each rater gives in the mean over items."""
     true = posterior.grades()["grade"].to_numpy(float)
-    part, centre = _busiest(table), float(true.mean())
-    mean, low, high = (centre - part[f"severity{end}"].to_numpy(float) for end in ("", "_high", "_low"))
+    part = _busiest(table)
+    mean, low, high = interval(mean_grades(posterior)[:, part.index.to_numpy()], level)
     title = "Wright map: true grades of items (above), and the mean grade that each rater gives to all of them"
     return dots([str(name) for name in part["worker"]], mean, low, high, None, title, above=true)
 
 
 def _busiest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the raters with most grades, the most severe first."""
-    most = table.sort_values("annotations", ascending=False, kind="stable").head(DRAWN)
+    """Return the raters with most grades, the most severe first, with their positions as index; none without grades."""
+    active = table.reset_index(drop=True)
+    most = active[active["annotations"] > 0].sort_values("annotations", ascending=False, kind="stable").head(DRAWN)
     return most.sort_values("severity", ascending=False, kind="stable")
 
 

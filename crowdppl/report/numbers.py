@@ -288,7 +288,7 @@ def dots(
 
 def _bars(values: Array, least: float, span: float) -> list[tuple[str, str, str, str]]:
     """Return the bars of a histogram over the rows of :func:`dots`: left, upper end, width and height of each, in pixels."""
-    counts, edges = np.histogram(values[np.isfinite(values)], bins=30)
+    counts, edges = np.histogram(values[np.isfinite(values)], bins=30, range=(least, least + span))
     heights = BARS * counts / max(1, counts.max())
     lefts = LEFT + (edges - least) / span * WIDTH
     return [

@@ -129,27 +129,46 @@ def test_command(first, second, tmp_path, monkeypatch):
         assert said in refused
 
 
-def test_raters_of_grades_are_compared_by_severity():
+def graded(severity, seed, scale=1):
+    """A result of grades of 120 items by raters of these severities."""
+    quality, noise = np.random.default_rng(4).normal(size=120), np.random.default_rng(seed)
+    rows = [
+        (i, name, scale * int(np.digitize(2 * quality[i] - shift + noise.logistic(), [-3, -1, 1, 3])))
+        for i in range(120)
+        for name, shift in severity.items()
+    ]
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    data = crowdppl.Annotations.from_frame(frame, kind="ordinal")
+    return quiet_fit(data, method="em", num_samples=200)
+
+
+FAIR = dict.fromkeys("abcd", 0)
+
+
+@pytest.fixture(scope="module")
+def fair():
+    return graded(FAIR, 1)
+
+
+def test_raters_of_grades_are_compared_by_severity(fair):
     """A rater who became a grade more severe is named; nobody's accuracy is spoken of."""
-    rng = np.random.default_rng(4)
-    quality = rng.normal(size=120)
-
-    def fit(severity, seed):
-        noise = np.random.default_rng(seed)
-        rows = [
-            (i, name, int(np.digitize(2 * quality[i] - shift + noise.logistic(size=1)[0], [-3, -1, 1, 3])))
-            for i in range(120)
-            for name, shift in severity.items()
-        ]
-        frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
-        return quiet_fit(crowdppl.Annotations.from_frame(frame, kind="ordinal"), method="em", num_samples=200)
-
-    earlier = fit({"a": 0, "b": 0, "c": 0, "d": 0}, 1)
-    result = criticism.changes(earlier, fit({"a": 3, "b": 0, "c": 0, "d": 0}, 2))
+    result = criticism.changes(fair, graded(FAIR | {"a": 3}, 2))
     assert result.measure == "severity"
     row = result.workers.iloc[0]
     assert (row["worker"], bool(row["changed"])) == ("a", True)
     assert row["difference"] == pytest.approx(row["later"] - row["earlier"])
-    assert row["low"] > 0.5
-    assert "is more severe ('a')" in str(result)
+    assert row["low"] > 0.4
+    assert "more severe ('a')" in str(result)
     assert "accura" not in str(result)
+
+
+def test_severe_raters_who_join_change_nobody(fair):
+    """Severities are relative to the raters of both results."""
+    result = criticism.changes(fair, graded(FAIR | {"x": 3, "y": 3, "z": 3}, 3))
+    assert not result.workers["changed"].any()
+    assert result.workers["difference"].abs().max() < 0.3
+
+
+def test_grades_of_two_scales_are_not_compared(fair):
+    with pytest.raises(crowdppl.DataError, match=r"grades are .* in one result and 0, 10, 20, 30, 40 in the other"):
+        criticism.changes(fair, graded(FAIR, 1, scale=10))

@@ -6,6 +6,7 @@ import torch
 from catalog import quiet_fit
 
 import crowdppl
+from crowdppl import DataError
 from crowdppl.data.soft_answers import from_probabilities
 from crowdppl.data.synthetic import EASY_AND_HARD, easy_and_hard
 from crowdppl.inference.predict import parameter_draws
@@ -90,3 +91,8 @@ def test_soft_answers_of_easy_and_hard_items():
         shares = drawn.data.votes.numpy() / 60
         np.testing.assert_allclose(shares[:, 1], np.bincount(item, p[:, 1]) / 6, atol=0.05)
     assert correct.std() < 0.2
+
+
+def test_a_missing_name_is_named_by_its_answer():
+    with pytest.raises(DataError, match="task, row 2: task missing"):
+        from_probabilities(["a", None], ["u", "v"], [[0.5, 0.5], [1, 0]])

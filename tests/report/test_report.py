@@ -19,6 +19,7 @@ from crowdppl.posterior import workers
 from crowdppl.report import figures
 from crowdppl.report import layout as pages
 from crowdppl.report.items import safe_url
+from crowdppl.report.numbers import dots
 from crowdppl.report.plan import near_probability, next_command
 
 ROOT = Path(__file__).parents[2]
@@ -586,3 +587,33 @@ def test_the_page_of_grades_in_the_browser(browser, graded, tmp_path):
     assert "grade 3" in text
     assert "class 3" not in text
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_the_wright_map_shows_a_bias_that_all_raters_share():
+    """True grades are known, and all raters grade lower. An item and a rater without grades stand in no figure."""
+    rng = np.random.default_rng(5)
+    true = rng.integers(2, 6, 50)
+    rows = [(i, name, max(1, true[i] - 1 - (rng.random() < 0.2))) for i in range(50) for name in "abc"]
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    data = crowdppl.Annotations.from_frame(
+        frame,
+        kind="ordinal",
+        labels=[1, 2, 3, 4, 5],
+        truth=dict(enumerate(true.tolist())),
+        items=[*range(50), 99],
+        workers=["zz", *"abc"],
+    )
+    posterior = quiet_fit(data, method="em", num_samples=100)
+    drawn = report.content(posterior)["grades"]["wright"]
+    assert sorted(row["name"] for row in drawn["rows"]) == ["a", "b", "c"]
+    (left, low), (right, high) = [(float(at), float(text.replace("−", "-"))) for at, text in drawn["ticks"]][:2]
+    per_grade = (right - left) / (high - low)
+    means = [low + (float(row["mean"]) - left) / per_grade for row in drawn["rows"]]
+    assert np.mean(means) == pytest.approx(frame["label"].mean(), abs=0.15)
+    assert np.mean(true) - np.mean(means) > 0.8
+
+
+def test_bars_stay_in_the_figure():
+    one = dots(["a"], np.array([3.001]), np.array([3.0]), np.array([3.002]), None, "t", above=np.full(5, 3.0))
+    for left, _, width, _ in one["bars"]:
+        assert 0 <= float(left) <= float(left) + float(width) <= one["width"]

@@ -74,5 +74,9 @@ def _show_workers(workers: pd.DataFrame, level: float, measure: str) -> None:
     console.print(table)
     if len(workers) > SHOWN_WORKERS:
         console.print(f"... and {len(workers) - SHOWN_WORKERS:,} more workers", style="dim")
-    unit = "grades, by how many those of a worker are lower than the mean rater's" if severity else "percentage points"
+    unit = (
+        "grades, by how many those of a rater are lower than those of the mean rater of both results"
+        if severity
+        else "percentage points"
+    )
     console.print(f"Differences are in {unit}.", style="dim")

@@ -47,7 +47,7 @@ def values(posterior: PosteriorVariables) -> Array:
     return np.arange(1.0, len(posterior.labels) + 1) if named is None else named
 
 
-def _mean_grades(posterior: PosteriorVariables) -> Array:
+def mean_grades(posterior: PosteriorVariables) -> Array:
     """Return draws of the grade that each rater gives in the mean over items, ``(S, J)``."""
     grade = values(posterior)
     parts = posterior.by_block(
@@ -62,7 +62,7 @@ def severities(posterior: PosteriorVariables) -> Array:
     Raises:
         DataError: where labels are not grades.
     """
-    given = _mean_grades(posterior)
+    given = mean_grades(posterior)
     active = posterior.annotations_per_worker() > 0
     return np.asarray(given[:, active].mean(1, keepdims=True) - given)
 
