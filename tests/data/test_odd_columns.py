@@ -86,7 +86,7 @@ AT_A_TIME = pd.to_datetime(["2024-01-02", *[None] * 11])
             "1 row has a date",
         ),
         ("deleted_at", AT_A_TIME, "1 row has a date"),
-        ("deleted_at", AT_A_TIME.astype(object), "1 row has a date"),
+        ("deleted_at", AT_A_TIME.astype(object).tolist(), "1 row has a date"),
         ("deleted_at", AT_A_TIME.tz_localize("UTC"), "1 row has a date"),
         ("deleted_at", pd.array(AT_A_TIME, dtype="timestamp[us][pyarrow]"), "1 row has a date"),
         ("deleted_at", pd.Categorical(["2024-01-02", *["0"] * 11]), "1 row has a date"),
