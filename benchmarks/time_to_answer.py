@@ -98,9 +98,10 @@ def timed(spent: dict[str, list[float]]) -> Iterator[None]:
     """Add up calls, and seconds of the processor, of the compiled E steps and M steps, of EM, and of evaluations at its point."""
     from crowdppl.inference import run
     from crowdppl.inference.backends.em_steps import EMSteps
+    from crowdppl.inference.backends.evaluation import Evaluation
 
     places: list[tuple[Any, str]] = [(EMSteps, "expect"), (EMSteps, "maximise"), (EMSteps, "begin")]
-    places += [(run.ENGINES, "em"), (run, "evaluate_point")]
+    places += [(run.ENGINES, "em"), (Evaluation, "reported")]
     kept = []
     for place, name in places:
         before = place[name] if isinstance(place, dict) else getattr(place, name)

@@ -122,19 +122,10 @@ def operations(model: AnnotationModel, data: Annotations) -> float:
     return float(model.states(data)) * (data.A + data.J * data.K**2)
 
 
-def why_unread(data: Annotations, scores: ClassScores | None) -> str | None:
-    """Return why features of items that were weighed are left unread by default, in words; ``None`` for others.
-
-    Args:
-        data: the annotations.
-        scores: class scores of their items, where they were learned.
-    """
+def _why_unread(scores: ClassScores) -> str | None:
+    """Return why features of items are left unread by default, in words, given class scores; ``None`` where they are read."""
     from crowdppl.model.class_scores import LEAST
 
-    if data.kind == "ordinal" or data.sequence is not None or data.P or not reads_by_default(data):
-        return None
-    if scores is None:
-        return None
     if scores.errors < LEAST:
         return "the features of items tell votes apart no better than chance would"
     if scores.added < LEAST_ADDED:
@@ -154,12 +145,14 @@ class Choice(NamedTuple):
             ``None`` for nothing.
         scores: what features of items say of their classes, where the choice depends on it.
         drops_features: whether the model is fitted without them.
+        leaves_features: whether it leaves features of items unread, and the note says why.
     """
 
     model: AnnotationModel
     note: str | None = None
     scores: ClassScores | None = None
     drops_features: bool = False
+    leaves_features: bool = False
 
 
 def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
@@ -170,7 +163,7 @@ def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
     from crowdppl.model.class_scores import learned
 
     scores = learned(data)
-    reason = why_unread(data, scores)
+    reason = _why_unread(scores)
     if reason is not None:
         name, why = usual, f"{reason}; model={FEATURES!r} reads them all the same"
     else:
@@ -180,7 +173,8 @@ def _with_features(data: Annotations, usual: str, note: str | None) -> Choice:
             f"the class shares do; model={usual!r} leaves them unread"
         )
     sentence = f"{name} was fitted: {why}"
-    return Choice(named_model(name), sentence if note is None else f"{note}. {sentence}", scores)
+    whole = sentence if note is None else f"{note}. {sentence}"
+    return Choice(named_model(name), whole, scores, leaves_features=reason is not None)
 
 
 def _with_token_features(data: Annotations, model: AnnotationModel) -> Choice:

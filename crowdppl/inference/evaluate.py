@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.counting import LabelCounts
-from crowdppl.inference.backends.evaluation import Evaluation, Weighing, by_item
+from crowdppl.inference.backends.evaluation import Evaluation, Weighing, by_item, impossible
 from crowdppl.inference.backends.graded import GradedReadings
 from crowdppl.inference.backends.passes import Items
 from crowdppl.inference.backends.readings import Drawn, Readings
@@ -23,12 +22,11 @@ from crowdppl.inference.memory import chunk
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.site_priors import log_priors
+from crowdppl.model.truths.classes import normalised
 
 # Above this many cells in all confusion matrices, convergence is judged by workers' accuracies: each quantity costs about a
 # millisecond.
 MIXING_CELLS = 500
-# Pairs of rho and weights of the classes that probabilities at a point are averaged over.
-PAIRS = 256
 
 
 @dataclass
@@ -99,14 +97,14 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
         if draws.point is not None:  # engines that maximise report the true labels at the point
             assert chosen.items is not None
             weighted = out.effect if out.published is not None else None
-            out.probability, out.published = _at_point(chosen.items, draws.point, weighted)
-        for probability in (out.probability, out.published):
-            if probability is not None:
-                probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
-        if not bool(
-            torch.isfinite(out.log_likelihood.sum())
-        ):  # no other sum of finite numbers of this size is infinite
-            raise ModelError(_impossible(model))
+            out.probability, out.published = chosen.items.reported(draws.point, weighted)
+        else:
+            for probability in (out.probability, out.published):
+                if probability is not None:
+                    normalised(probability)  # averages sum to one only up to rounding
+        # No other sum of finite numbers of this size is infinite.
+        if not bool(torch.isfinite(out.log_likelihood.sum())):
+            raise impossible(model)
         return run.by_chain(log_priors(model, run.flat, draws.fixed, run.arranged))
 
 
@@ -269,53 +267,6 @@ def _set_mixing(mixing: Parameters, part: Any, confusion: Tensor, prevalence: Te
         mixing["confusion"][part] = confusion
     else:
         mixing["accuracy"][part] = torch.einsum("...k,...jkk->...j", prevalence, confusion)
-
-
-def evaluate_point(
-    model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None
-) -> tuple[Tensor, Tensor | None]:
-    """Evaluate an engine's point alone: ``probability`` and ``published`` of :class:`EvaluatedDraws`, the same bits.
-
-    Known true labels inform the design effect through draws: it is taken as given here.
-
-    Raises:
-        ModelError: for an item whose likelihood is zero or not a number.
-    """
-    assert draws.point is not None
-    arranged = model.expand(data)
-    with torch.no_grad():
-        items = choose.items(model, arranged, data, draws.passes)
-        out = _at_point(items, draws.point, None if arranged.parent_item is not None else effect)
-        for probability in out:
-            if probability is not None:
-                probability /= probability.sum(-1, keepdim=True)
-                if not bool(torch.isfinite(probability).all()):
-                    raise ModelError(_impossible(model))
-    return out
-
-
-def _at_point(items: Evaluation, point: Parameters, effect: DesignEffect | None) -> tuple[Tensor, Tensor | None]:
-    """Return class probabilities ``(N, K)`` at a point, averaged over rho, and those as published where there is a rho."""
-    parameters, joint = items.at_point(point)
-    if effect is None:
-        return items.probabilities(parameters, joint), None
-    averaged = items.zeros()
-    if effect.classes is None:
-        items.add_averaged(
-            parameters, joint, Weighing(effect.nodes(items.data, items.model.truths.coupled), None), 1.0, averaged
-        )
-    else:
-        lifts, uniform = effect.classes.draw(PAIRS, items.data)
-        for rho, lift in zip(effect.quantiles(uniform).split(1), lifts, strict=True):
-            items.add_averaged(parameters, joint, Weighing(rho, lift), 1 / PAIRS, averaged)
-    return averaged, items.probabilities(parameters, joint)  # writes over the joint: comes last
-
-
-def _impossible(model: BoundModel) -> str:
-    return (
-        f"{model.name}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
-        f"check that every label is possible under some truth"
-    )
 
 
 def _quality(truth: Tensor, data: Annotations, count: LabelCounts) -> tuple[tuple[Tensor, Tensor], Tensor]:

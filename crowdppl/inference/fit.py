@@ -135,6 +135,7 @@ def fit(
         aside=aside,
         warnings=tuple(sentences),
         scores=choice.scores,
+        leaves_features=choice.leaves_features,
     )
     return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint)
 

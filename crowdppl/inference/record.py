@@ -20,7 +20,7 @@ from crowdppl.data.diagnostics import (
     unused_classes,
 )
 from crowdppl.errors import listed
-from crowdppl.inference.catalogue import FEATURES, catalogue, model_name, named_model, why_unread
+from crowdppl.inference.catalogue import FEATURES, catalogue, model_name, named_model
 from crowdppl.inference.dependence.coverage import cited
 from crowdppl.inference.engines.convergence import warning as not_converged
 from crowdppl.inference.work import REVIEWED, Fitted, Work
@@ -126,9 +126,8 @@ def warnings_of(work: Work, fit: Fitted, options: Mapping[str, Any]) -> list[str
     if data.kind != "ordinal":  # of grades the most frequent one is no vote
         warnings += lost_classes(data, probability)
         warnings += unused_classes(data, probability) + far_from_votes(data, probability)
-    # Where the default leaves features unread, its note says so.
-    weighed = {"features": True} if work.default and why_unread(data, work.scores) is not None else {}
-    return warnings + _unread(work.model, fit.reads | weighed, data)
+    said = {"features": True} if work.leaves_features else {}
+    return warnings + _unread(work.model, fit.reads | said, data)
 
 
 def notes_of(work: Work, data: Annotations, troubles: Sequence[str]) -> list[str]:

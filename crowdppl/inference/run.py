@@ -26,7 +26,7 @@ from crowdppl.inference.engines.em import em
 from crowdppl.inference.engines.gibbs import gibbs
 from crowdppl.inference.engines.nuts import nuts
 from crowdppl.inference.engines.svi import svi
-from crowdppl.inference.evaluate import evaluate, evaluate_point
+from crowdppl.inference.evaluate import evaluate
 from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.options import filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
@@ -165,7 +165,9 @@ def _evaluated(work: Work, bound: BoundModel, data: Annotations, draws: Draws, *
     public = work.effect is not None and work.effect.public
     mixture = mixture and work.default and public and isinstance(work.model, ItemEffects)
     if _can_wait(draws, data, work.effect):
-        probability, published = evaluate_point(bound, data, draws, work.effect)
+        assert draws.point is not None
+        items = choose.items(bound, bound.expand(data), data, draws.passes)
+        probability, published = items.reported(draws.point, work.effect)
         draws.passes = None
         fit = Fitted(data, bound, draws, work.effect, probability, published, aside=work.aside)
         fit.independence = independence(data, probability, draws.count) if mixture else None

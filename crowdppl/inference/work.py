@@ -36,6 +36,7 @@ class Work:
         aside: annotations of such workers that are not counted.
         warnings: a sentence for each group of such workers.
         scores: what features say of the classes, where that was weighed for the choice of the model.
+        leaves_features: whether the model leaves features of items unread, and the note says why.
     """
 
     data: Annotations
@@ -48,6 +49,7 @@ class Work:
     aside: Annotations | None = None
     warnings: tuple[str, ...] = ()
     scores: ClassScores | None = None
+    leaves_features: bool = False
 
 
 @dataclass

@@ -15,7 +15,7 @@ import torch
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.errors import CrowdpplWarning, silent
-from crowdppl.inference import evaluate, run
+from crowdppl.inference import run
 from crowdppl.inference.backends import choose, counting
 from crowdppl.inference.backends import passes as sweeps
 from crowdppl.inference.backends.evaluation import PassEvaluation, TorchEvaluation, Weighing
@@ -384,7 +384,7 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
     with isolated(0):
         by_passes = PassEvaluation(model, data, passes)
         for items in (by_passes, by_passes, TorchEvaluation(model, data, data)):
-            probability, published = evaluate._at_point(items, theta, effect)
+            probability, published = items.reported(theta, effect)
             both.append((probability, probability if published is None else published))
     for actual in both[:2]:
         for one, other in zip(actual, both[2], strict=True):

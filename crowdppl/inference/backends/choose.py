@@ -90,7 +90,7 @@ def expectation(m_step: MStep) -> Expectation:
         if group is not None and passes.once(data):
             _require_gpus(group, data)
             return SummedExpectation(m_step, DistributedSums(data, group), "processes")
-        if passes.serves(data, data.K):
+        if _passes_serve(data, data.K):
             return SummedExpectation(m_step, Sweeps.over(data), "passes")
     if model.truths.coupled and model.provides("m_step_of_coupled"):
         return CoupledExpectation(m_step)
@@ -169,7 +169,7 @@ def label_counts(data: Annotations, evaluation: Evaluation) -> LabelCounts:
     """Choose how labels are counted by drawn true labels: compiled passes may do so whatever the model is."""
     if isinstance(evaluation, PassEvaluation):
         return LabelCounts(data, evaluation.passes)
-    return LabelCounts(data, Sweeps.over(data) if passes.serves(data, data.K) else None)
+    return LabelCounts(data, Sweeps.over(data) if _passes_serve(data, data.K) else None)
 
 
 def density_of_chains(
@@ -245,10 +245,15 @@ def _raters(model: BoundModel, data: Annotations, draws: int) -> RaterForm | Non
     return form if _compilable(data) and graded.serves(data, form) else None
 
 
+def _passes_serve(data: Annotations, states: int) -> bool:
+    """Tell whether compiled passes can take the data, and are worth it."""
+    return data.A >= passes.ANNOTATIONS and passes.serves(data, states)
+
+
 def _served(model: BoundModel, data: Annotations) -> bool:
     """Tell whether compiled passes serve a model and its data."""
     conjugate = model.closed and not model.shared_confusion
-    return conjugate and passes.serves(data, model.states)
+    return conjugate and _passes_serve(data, model.states)
 
 
 def _passes(model: BoundModel, data: Annotations, earlier: Sweeps | None = None) -> Sweeps | None:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError
 from crowdppl.inference.backends.alike import alike
 from crowdppl.inference.backends.passes import Items, Sweeps
-from crowdppl.inference.dependence.design_effect import factors
+from crowdppl.inference.dependence.design_effect import DesignEffect, factors
 from crowdppl.inference.memory import chunk
 from crowdppl.inference.sampling import sample_truth_from_probabilities
 from crowdppl.kernels.ops import above_zero, normalise, sum_by
@@ -21,9 +22,12 @@ from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.chains import TOGETHER, Chain, read_draws
 from crowdppl.model.program import densities
 from crowdppl.model.truths import Coupled
+from crowdppl.model.truths.classes import normalised
 
 # Log-likelihoods of several draws of sequences take at most this many bytes.
 CHAIN_BYTES = 2**28
+# Pairs of rho and weights of the classes that probabilities at a point are averaged over.
+PAIRS = 256
 
 
 class Evaluated(NamedTuple):
@@ -105,6 +109,37 @@ class Evaluation(ABC):
     @abstractmethod
     def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
         """Return class probabilities ``(N, K)`` from a log joint ``(N, S)``, which may be written over."""
+
+    @torch.no_grad()
+    def reported(self, point: Parameters, effect: DesignEffect | None) -> tuple[Tensor, Tensor | None]:
+        """Return class probabilities ``(N, K)`` at the point of an engine that maximises.
+
+        With a design effect also those of the model as published. It is taken as given: known true labels inform it through
+        draws. None applies where each annotation has a true label of its own.
+
+        Raises:
+            ModelError: for an item whose likelihood is zero or not a number.
+        """
+        parameters, joint = self.at_point(point)
+        averaged = None
+        if effect is not None and self.arranged.parent_item is None:
+            averaged = self.zeros()
+            for weighing, share in self._weighings(effect):
+                self.add_averaged(parameters, joint, weighing, share, averaged)
+        published = self.probabilities(parameters, joint)  # writes over the joint: comes last
+        for probability in (published,) if averaged is None else (averaged, published):
+            if not bool(torch.isfinite(normalised(probability)).all()):
+                raise impossible(self.model)
+        return (published, None) if averaged is None else (averaged, published)
+
+    def _weighings(self, effect: DesignEffect) -> Iterator[tuple[Weighing, float]]:
+        """Yield values of rho and weights of the classes that probabilities are averaged over, and the share of each."""
+        if effect.classes is None:
+            yield Weighing(effect.nodes(self.data, self.model.truths.coupled), None), 1.0
+            return
+        lifts, uniform = effect.classes.draw(PAIRS, self.data)
+        for rho, lift in zip(effect.quantiles(uniform).split(1), lifts, strict=True):
+            yield Weighing(rho, lift), 1 / PAIRS
 
     def zeros(self) -> Tensor:
         """Return zeros ``(N, K)``."""
@@ -273,6 +308,14 @@ class PassEvaluation(Evaluation):
     def _unused(self) -> tuple[Tensor, Tensor]:
         """Return memory for likelihoods and drawn truths that are not needed."""
         return torch.empty(self.data.N, dtype=self.data.dtype), torch.empty(self.data.N, dtype=torch.int16)
+
+
+def impossible(model: BoundModel) -> ModelError:
+    """Return the error for an item that no true label explains."""
+    return ModelError(
+        f"{model.name}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
+        f"check that every label is possible under some truth"
+    )
 
 
 def by_item(

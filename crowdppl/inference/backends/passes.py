@@ -60,13 +60,12 @@ def once(data: Annotations) -> bool:
 
 
 def serves(data: Annotations, states: int) -> bool:
-    """Tell whether compiled passes can take the data, and are worth it."""
+    """Tell whether compiled passes can take the data, of whatever size."""
     return (
         data.device.type == "cpu"
         and data.dtype in REAL
         and once(data)
         and states == data.K <= np.iinfo(np.int16).max
-        and data.A >= ANNOTATIONS
         and max(data.J * data.K, data.N) < 2**32
         and compiled() is not None
         and (states > compiled().NARROW or _table_bytes(data) <= TABLES)
@@ -409,4 +408,4 @@ def sums_over(data: Annotations | Coded, states: int) -> Sweeps | SparseSums:
     if isinstance(data, Coded):
         passes = compiled() is not None and data.N > 0
         return Sweeps.over(data) if passes else SparseSums(data.annotations(0, data.N))
-    return Sweeps.over(data) if serves(data, states) else SparseSums(data)
+    return Sweeps.over(data) if data.A >= ANNOTATIONS and serves(data, states) else SparseSums(data)

@@ -30,10 +30,11 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends import choose
 from crowdppl.inference.dependence.known_truths import left_out_score
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.em import em
-from crowdppl.inference.evaluate import EvaluatedDraws, evaluate, evaluate_point
+from crowdppl.inference.evaluate import EvaluatedDraws, evaluate
 from crowdppl.inference.options import filled
 from crowdppl.inference.progress import silent
 from crowdppl.isolation import random_state, set_random_state
@@ -148,7 +149,8 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
         independent = posterior_probability(z, pairs)
         if independent < NEGLIGIBLE:
             return None
-        truth, _ = evaluate_point(model, data, draws, None)
+        assert draws.point is not None
+        truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
         if _elsewhere(truth, probability, data):
             return None
     finally:
