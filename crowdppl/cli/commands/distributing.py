@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state
+from crowdppl.cli.commands import large
 from crowdppl.cli.options import Checkpoints, Columns, Output, Seed, Status, TruthColumn
 from crowdppl.cli.statuses import NOT_CONVERGED
 from crowdppl.errors import FileError, silent
@@ -47,11 +48,9 @@ def distribute_command(
     Under torchrun 2 and 3 become 0, since it takes any other status for a crash; --status keeps them.
     """
     del status  # written as the program ends, see crowdppl.cli.statuses
-    from crowdppl import export
     from crowdppl.export import results
     from crowdppl.export.folders import replaced
     from crowdppl.inference.progress import progress_bar
-    from crowdppl.inference.scale.result import described
     from crowdppl.inference.scale.sharded import distribute
 
     results.free(output.out, overwrite=output.overwrite, files=FILES)
@@ -84,26 +83,10 @@ def distribute_command(
             truth=truth,
             progress=progress,
         )
-        export.write(result.workers, staging / "workers.csv")
-        seconds = time.perf_counter() - start
-        run = {
-            "model": model,
-            "method": method,
-            "options": options[method],
-            "seed": seed,
-            "truth": truth,
-            "input": path.name,
-            **described(result),
-            "facts": result.facts,
-            "warnings": warnings,
-            "seconds": seconds,
-        }
-        results.write_run(staging, run)
-    console.print(
-        f"{result.annotations:,} annotations of {result.items:,} items by {len(result.workers):,} workers in {seconds:.1f} s; "
-        f"the largest share had {result.facts['largest_share']:,} annotations."
-    )
-    console.print(f"By {result.interval_method}.")
+        asked = {"model": model, "method": method, "options": options[method]}
+        asked |= {"seed": seed, "truth": truth, "input": path.name}
+        seconds = large.written(result, staging, start, asked, {"facts": result.facts, "warnings": warnings})
+    large.show(result, seconds, f"; the largest share had {result.facts['largest_share']:,} annotations")
     for warning in warnings:
         err.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True)
     console.print(f"Wrote truth/, workers.csv, run.json in [bold]{escape(str(output.out))}[/bold].")

@@ -74,10 +74,8 @@ def _show(raters: pd.DataFrame, *, by_class: bool) -> None:
     """Print the table of raters."""
     from crowdppl.cli.display.shared import grid
 
-    shown = grid("Raters")
     columns = ["worker", *(["class"] if by_class else []), "elements", "sensitivity", "specificity", "dice"]
-    for column in columns:
-        shown.add_column(column, justify="left" if column == "worker" else "right")
+    shown = grid("Raters", columns, left=("worker",))
     for row in raters.to_dict("records"):
         cells = [escape(str(row["worker"])), *([str(row["class"])] if by_class else []), f"{row['elements']:,}"]
         shown.add_row(*cells, *(f"{row[name]:.4f}" for name in ("sensitivity", "specificity", "dice")))

@@ -92,18 +92,19 @@ def _show(result: Perspectives, item: str) -> None:
     """Print the accounts with their gains, the groups, and the items of which they say the most different things."""
     from crowdppl.cli.display.shared import grid
 
-    table = grid("Held-out annotations (nats an annotation)")
-    for column in ("account", "log score", "gain", "standard error"):
-        table.add_column(column, justify="left" if column == "account" else "right", no_wrap=True)
+    table = grid(
+        "Held-out annotations (nats an annotation)",
+        ("account", "log score", "gain", "standard error"),
+        left=("account",),
+        no_wrap=True,
+    )
     for row in result.scores.to_dict("records"):
         gain = ["", ""] if row["gain"] != row["gain"] else [f"{row['gain']:+.4f}", f"{row['se']:.4f}"]
         table.add_row(row["account"], f"{row['log_score']:.4f}", *gain)
     console.print(table)
     places = result.places
     mean = places.mean()
-    table = grid("Groups")
-    for column in ("group", "raters", "annotations", "mean grade"):
-        table.add_column(column, justify="left" if column == "group" else "right", no_wrap=True)
+    table = grid("Groups", ("group", "raters", "annotations", "mean grade"), left=("group",), no_wrap=True)
     for row in result.groups.to_dict("records"):
         shown = f"{mean[row['group']]:.2f}"
         table.add_row(escape(str(row["group"])), f"{row['raters']:,}", f"{row['annotations']:,}", shown)
@@ -114,10 +115,12 @@ def _show(result: Perspectives, item: str) -> None:
     apart = (places - mean).max(axis=1) - (places - mean).min(axis=1)
     most = apart.sort_values(ascending=False, kind="stable").index[:SHOWN_ITEMS]
     by_item = result.grades.set_index([item, "group"])
-    table = grid(f"Items that groups see most differently (grade from 0, intervals of {result.level:.0%})")
-    table.add_column("item", overflow="ellipsis", no_wrap=True)
-    for name in places.columns:
-        table.add_column(escape(str(name)), justify="right", no_wrap=True)
+    table = grid(
+        f"Items that groups see most differently (grade from 0, intervals of {result.level:.0%})",
+        (escape(str(name)) for name in places.columns),
+        name="item",
+        no_wrap=True,
+    )
     for one in most:
         cells = [by_item.loc[(one, name)] for name in places.columns]
         table.add_row(escape(str(one)), *(f"{c['grade']:.2f} ({c['low']:.2f}–{c['high']:.2f})" for c in cells))

@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state, use_threads
+from crowdppl.cli.commands import large
 from crowdppl.cli.options import Columns, Output, Seed, Threads, TruthColumn
 from crowdppl.inference.memory import ROWS
 
@@ -40,12 +41,10 @@ def stream_command(
     threads: Threads = None,
 ) -> None:
     """Fit a model to more annotations than memory holds, batch by batch from disk: consensus and workers, no posterior."""
-    from crowdppl import export
     from crowdppl.export import results
     from crowdppl.export.folders import replaced
     from crowdppl.inference.progress import progress_bar
     from crowdppl.inference.scale import streaming
-    from crowdppl.inference.scale.result import described
 
     use_threads(threads)
     results.free(output.out, overwrite=output.overwrite, files=FILES)
@@ -68,20 +67,8 @@ def stream_command(
             truth=truth,
             progress=progress,
         )
-        export.write(result.workers, staging / "workers.csv")
-        seconds = time.perf_counter() - start
-        run = {
-            "model": model,
-            "method": method,
-            "options": {"passes": passes, "rows": rows, "seed": seed, "truth": truth},
-            "input": path.name,
-            **described(result),
-            "objective": result.facts["objective"],
-            "seconds": seconds,
-        }
-        results.write_run(staging, run)
-    console.print(
-        f"{result.annotations:,} annotations of {result.items:,} items by {len(result.workers):,} workers in {seconds:.1f} s."
-    )
-    console.print(f"By {result.interval_method}.")
+        options = {"passes": passes, "rows": rows, "seed": seed, "truth": truth}
+        asked = {"model": model, "method": method, "options": options, "input": path.name}
+        seconds = large.written(result, staging, start, asked, {"objective": result.facts["objective"]})
+    large.show(result, seconds)
     console.print(f"Wrote {', '.join(FILES)} in [bold]{escape(str(output.out))}[/bold].")

@@ -71,9 +71,12 @@ def show(
 
 def _show_spans(spans: pd.DataFrame, level: float) -> None:
     """Print how often another worker marks the same span."""
-    table = grid(f"Agreement on spans (F measure; intervals of {level:.0%})")
-    for column in ("type", "spans", "same span", "interval", "overlap", "interval"):
-        table.add_column(column, justify="left" if column in ("type", "interval") else "right", no_wrap=True)
+    table = grid(
+        f"Agreement on spans (F measure; intervals of {level:.0%})",
+        ("type", "spans", "same span", "interval", "overlap", "interval"),
+        left=("type", "interval"),
+        no_wrap=True,
+    )
     for row in spans.to_dict("records"):
         cells = [escape(str(row["type"])), f"{row['spans']:,}"]
         for name in ("exact", "overlap"):

@@ -25,9 +25,7 @@ def show_calibration(title: str, fits: Mapping[str, Comparison], level: float) -
         fits: calibration and coverage by the name of the fit.
         level: probability of the intervals.
     """
-    table = grid(title)
-    for column in ("", *fits):
-        table.add_column(column, justify="right" if column else "left")
+    table = grid(title, ("", *fits), left=("",))
     rows = {
         "accuracy of the labels": [f"{truth.accuracy:.3f}" for truth, _ in fits.values()],
         "confidence, the mean probability of the chosen label": [
@@ -80,9 +78,12 @@ def show_comparison(comparison: criticism.Comparison, items: int) -> None:
     names = [row["model"] for row in rows]
     _show_disagreements(names, comparison, items)
     _show_shares(names, comparison.shares)
-    table = grid(f"\nPredictive score of {len(names)} models by {rows[0]['method']}")
-    for column in ("model", "seconds", "elpd", "difference", "unreliable"):
-        table.add_column(column, justify="left" if column == "model" else "right", no_wrap=True)
+    table = grid(
+        f"\nPredictive score of {len(names)} models by {rows[0]['method']}",
+        ("model", "seconds", "elpd", "difference", "unreliable"),
+        left=("model",),
+        no_wrap=True,
+    )
     for row in rows:
         gap = "best" if row["difference"] == 0 else f"{row['difference']:,.1f} ± {row['se_difference']:,.1f}"
         score = ("none", "") if pd.isna(row["elpd"]) else (f"{row['elpd']:,.1f}", gap)
@@ -102,9 +103,12 @@ def show_comparison(comparison: criticism.Comparison, items: int) -> None:
 
 
 def _show_scores(rows: Sequence[dict[Any, Any]], comparison: criticism.Comparison) -> None:
-    table = grid(f"\nOn {comparison.known:,} items of known truth, which no fit knew")
-    for column in ("model", "accuracy", f"interval ({comparison.level:.0%})", "log loss", "most accurate"):
-        table.add_column(column, justify="left" if column == "model" else "right", no_wrap=True)
+    table = grid(
+        f"\nOn {comparison.known:,} items of known truth, which no fit knew",
+        ("model", "accuracy", f"interval ({comparison.level:.0%})", "log loss", "most accurate"),
+        left=("model",),
+        no_wrap=True,
+    )
     for row in rows:
         interval = f"{row['low']:.3f}–{row['high']:.3f}"
         table.add_row(row["model"], f"{row['accuracy']:.3f}", interval, f"{row['log_loss']:.3f}", f"{row['best']:.0%}")
@@ -114,9 +118,7 @@ def _show_scores(rows: Sequence[dict[Any, Any]], comparison: criticism.Compariso
 
 def _show_disagreements(names: Sequence[str], comparison: criticism.Comparison, items: int) -> None:
     count = {(row["first"], row["second"]): int(row["items"]) for row in comparison.pairs.to_dict("records")}
-    table = grid(f"Items with different labels, of {items:,}")
-    for column in ("", *names[1:]):
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    table = grid(f"Items with different labels, of {items:,}", ("", *names[1:]), left=("",), no_wrap=True)
     for name in names[:-1]:
         table.add_row(name, *(f"{count[name, other]:,}" if (name, other) in count else "" for other in names[1:]))
     console.print(table)
@@ -160,9 +162,11 @@ def show_check(check: criticism.PredictiveCheck, level: float) -> None:
     """Print a posterior predictive check: statistics of the labels given beside those of replicated data."""
     from crowdppl import criticism  # here: slow to import
 
-    table = grid("\nLabels given and labels of the model")
-    for column in ("", "statistic", "given", f"the model's ({level:.0%})", "p-value"):
-        table.add_column(column, justify="left" if column in ("", "statistic") else "right")
+    table = grid(
+        "\nLabels given and labels of the model",
+        ("", "statistic", "given", f"the model's ({level:.0%})", "p-value"),
+        left=("", "statistic"),
+    )
     for row in check.table.dropna(subset=["observed"]).to_dict("records"):
         differs = row["p_value"] < criticism.NOTABLE
         table.add_row(

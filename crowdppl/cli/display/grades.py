@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 from rich.markup import escape
 
@@ -20,9 +23,11 @@ def show_grades(posterior: Posterior, level: float) -> None:
     grades = posterior.grades(level=level)
     apart = (grades["mean_grade"] - grades["grade"]).abs()
     shown = grades.loc[apart.sort_values(ascending=False, kind="stable").index[:SHOWN_ITEMS]]
-    table = grid(f"Items whose mean grade is farthest from the expected true grade (intervals of at least {level:.0%})")
-    for column in ("item", "annotations", "mean", "true grade", "interval"):
-        table.add_column(column, justify="left" if column in ("item", "interval") else "right")
+    table = grid(
+        f"Items whose mean grade is farthest from the expected true grade (intervals of at least {level:.0%})",
+        ("item", "annotations", "mean", "true grade", "interval"),
+        left=("item", "interval"),
+    )
     for row in shown.to_dict("records"):
         table.add_row(
             escape(str(row[posterior.item_column])),
@@ -47,13 +52,9 @@ def show_raters(shown: pd.DataFrame, title: str) -> None:
     table.add_column("verdict", no_wrap=True, min_width=2 + max(map(len, VERDICTS)))
     for row in shown.to_dict("records"):
         mark = MARKS.get(row["verdict"], " ")
-        low, high = row["severity_low"], row["severity_high"]
         table.add_row(
             escape(str(row["worker"])),
-            f"{row['annotations']:,}",
-            "none" if pd.isna(row["mean_grade"]) else f"{row['mean_grade']:.2f}",
-            f"{row['severity']:+.2f}",
-            f"{low:+.2f} to {high:+.2f}" if pd.notna(low) else "none",
+            *_among_others(row, "severity"),
             f"{row['grade_correlation']:.2f}",
             f"{mark} {row['verdict']}",
             style=COLOURS.get(mark, ""),
@@ -66,20 +67,30 @@ def show_raters(shown: pd.DataFrame, title: str) -> None:
     )
 
 
+def _among_others(row: Mapping[Any, Any], quantity: str) -> list[str]:
+    """Return the parts of a row on grades: their number and mean, and a quantity relative to the mean, with its interval."""
+    low, high = row[f"{quantity}_low"], row[f"{quantity}_high"]
+    return [
+        f"{row['annotations']:,}",
+        "none" if pd.isna(row["mean_grade"]) else f"{row['mean_grade']:.2f}",
+        f"{row[quantity]:+.2f}",
+        f"{low:+.2f} to {high:+.2f}" if pd.notna(low) else "none",
+    ]
+
+
 def show_criteria(posterior: Posterior, level: float) -> None:
     """Print how difficult each criterion is, if grades are by several."""
     if not has_criteria(posterior):
         return
-    table = grid(f"Criteria, the most difficult ones first (intervals of {level:.0%})")
-    table.add_column("criterion", overflow="ellipsis", no_wrap=True)
-    for column in ("grades", "mean", "difficulty", "interval"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = grid(
+        f"Criteria, the most difficult ones first (intervals of {level:.0%})",
+        ("grades", "mean", "difficulty", "interval"),
+        name="criterion",
+        no_wrap=True,
+    )
     rows = posterior.criteria(level=level).sort_values("difficulty", ascending=False, kind="stable")
     for row in rows.head(SHOWN_WORKERS).to_dict("records"):
-        low, high = row["difficulty_low"], row["difficulty_high"]
-        cells = [f"{row['annotations']:,}", "none" if pd.isna(row["mean_grade"]) else f"{row['mean_grade']:.2f}"]
-        cells += [f"{row['difficulty']:+.2f}", f"{low:+.2f} to {high:+.2f}" if pd.notna(low) else "none"]
-        table.add_row(escape(str(row["criterion"])), *cells)
+        table.add_row(escape(str(row["criterion"])), *_among_others(row, "difficulty"))
     console.print(table)
     console.print(
         "difficulty: by how many grades lower than by the mean criterion, of the same items by the same raters; all in "
@@ -96,18 +107,22 @@ def show_rater_fit(posterior: Posterior, level: float) -> None:
     if content is None:
         return
     if content["agreement"]:
-        table = grid(f"Agreement of the raters (intervals of {level:.0%})")
-        for column in ("measure", "value", "interval", "items"):
-            table.add_column(column, justify="left" if column in ("measure", "interval") else "right")
+        table = grid(
+            f"Agreement of the raters (intervals of {level:.0%})",
+            ("measure", "value", "interval", "items"),
+            left=("measure", "interval"),
+        )
         for row in content["agreement"]:
             table.add_row(*map(escape, row))
         console.print(table)
     if content["fit"] is None:
         return
-    table = grid(f"Fit of raters, beside what is usual ({level:.0%}) if they differed in severity alone")
-    table.add_column("worker", overflow="ellipsis", no_wrap=True)
-    for column in ("grades", "infit", "usual", "p", "outfit", "usual", "p"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = grid(
+        f"Fit of raters, beside what is usual ({level:.0%}) if they differed in severity alone",
+        ("grades", "infit", "usual", "p", "outfit", "usual", "p"),
+        name="worker",
+        no_wrap=True,
+    )
     for row in content["fit"][:SHOWN_WORKERS]:
         table.add_row(*map(escape, row))
     console.print(table)

@@ -49,10 +49,10 @@ def _items(posterior: NumericPosterior, level: float) -> None:
     truth = posterior.truth(level=level)
     apart = (truth["value"] - truth["mean_label"]).abs().sort_values(ascending=False, kind="stable")
     table = grid(
-        f"Items whose mean label is farthest from the {posterior.reading.replace('_', ' ')} (intervals of {level:.0%})"
+        f"Items whose mean label is farthest from the {posterior.reading.replace('_', ' ')} (intervals of {level:.0%})",
+        ("item", "value", "interval", "mean label", "labels"),
+        left=("item",),
     )
-    for column in ("item", "value", "interval", "mean label", "labels"):
-        table.add_column(column, justify="left" if column == "item" else "right")
     for row in truth.loc[apart.index[:SHOWN_ITEMS]].to_dict("records"):
         table.add_row(
             escape(str(row[posterior.item_column])),
@@ -68,10 +68,9 @@ def _workers(workers: pd.DataFrame, level: float) -> None:
     ordered = workers.sort_values("annotations", ascending=False, kind="stable")
     part = ordered.head(SHOWN_WORKERS)
     most = f", the {len(part)} with most labels" if len(part) < len(ordered) else ""
-    table = grid(f"Workers{most} (intervals of {level:.0%})")
-    table.add_column("worker", overflow="ellipsis", no_wrap=True)
-    for column in ("labels", "bias", "interval", "slope", "noise", "verdict"):
-        table.add_column(column, justify="left" if column == "verdict" else "right", no_wrap=True)
+    columns = ("labels", "bias", "interval", "slope", "noise", "verdict")
+    title = f"Workers{most} (intervals of {level:.0%})"
+    table = grid(title, columns, left=("verdict",), name="worker", no_wrap=True)
     for row in part.to_dict("records"):
         table.add_row(
             escape(str(row["worker"])),
@@ -92,10 +91,11 @@ def _features(posterior: NumericPosterior, level: float) -> None:
     every = posterior.features(level=level)
     part = every.loc[every["effect"].abs().sort_values(ascending=False, kind="stable").index[:SHOWN_ITEMS]]
     most = f", the {len(part)} with the largest effects of {len(every):,}" if len(part) < len(every) else ""
-    table = grid(f"Features of items{most} (intervals of {level:.0%})")
-    table.add_column("feature", overflow="ellipsis", no_wrap=True)
-    for column in ("effect of one standard deviation", "interval"):
-        table.add_column(column, justify="right")
+    table = grid(
+        f"Features of items{most} (intervals of {level:.0%})",
+        ("effect of one standard deviation", "interval"),
+        name="feature",
+    )
     for row in part.to_dict("records"):
         table.add_row(escape(str(row["feature"])), shown(row["effect"]), f"{shown(row['low'])} to {shown(row['high'])}")
     console.print(table)
@@ -103,9 +103,7 @@ def _features(posterior: NumericPosterior, level: float) -> None:
 
 def show_comparison(result: NumericComparison) -> None:
     """Print models compared."""
-    table = grid("Models")
-    for column in result.models.columns:
-        table.add_column(str(column), justify="left" if column == "model" else "right")
+    table = grid("Models", map(str, result.models.columns), left=("model",))
     for row in result.models.to_dict("records"):
         table.add_row(*(escape(value) if isinstance(value, str) else shown(value) for value in row.values()))
     console.print(table)
@@ -118,9 +116,7 @@ def show_changes(result: NumericChanges) -> None:
     for sentence in result.summary:
         console.print(escape(sentence))
     for title, part in (("Items that changed most", result.items), ("Workers", result.workers)):
-        table = grid(title)
-        for column in part.columns:
-            table.add_column(str(column), justify="right")
+        table = grid(title, map(str, part.columns))
         for row in part.head(SHOWN_ITEMS).to_dict("records"):
             table.add_row(*(shown(value) if isinstance(value, float) else escape(str(value)) for value in row.values()))
         console.print(table)
@@ -130,9 +126,11 @@ def show_check(result: NumericCheck, level: float) -> None:
     """Print labels beside those drawn from the fitted model."""
     for sentence in result.summary:
         console.print(escape(sentence))
-    table = grid(f"Statistics of labels (intervals of {level:.0%} of draws from the model)")
-    for column in ("statistic", "labels", "model"):
-        table.add_column(column, justify="left" if column == "statistic" else "right")
+    table = grid(
+        f"Statistics of labels (intervals of {level:.0%} of draws from the model)",
+        ("statistic", "labels", "model"),
+        left=("statistic",),
+    )
     for row in result.table.to_dict("records"):
         table.add_row(row["statistic"], shown(row["observed"]), f"{shown(row['low'])} to {shown(row['high'])}")
     console.print(table)

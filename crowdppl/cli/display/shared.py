@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,29 @@ MARKS = dict.fromkeys(NOTABLE, "!") | dict.fromkeys(UNRELIABLE, "x")
 COLOURS = {"!": "yellow", "x": "red"}
 
 
-def grid(title: str) -> Table:
-    """Return an empty table with a title."""
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+def grid(
+    title: str,
+    columns: Iterable[str] = (),
+    *,
+    left: Container[str] = (),
+    name: str | None = None,
+    no_wrap: bool = False,
+) -> Table:
+    """Return a table without rows.
+
+    Args:
+        title: above it.
+        columns: their headings; numbers stand on the right.
+        left: those of them that have words.
+        name: heading of a column before them, of names, which are cut where the terminal is narrow.
+        no_wrap: whether the columns keep to one line.
+    """
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    if name is not None:
+        table.add_column(name, overflow="ellipsis", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="left" if column in left else "right", no_wrap=no_wrap)
+    return table
 
 
 def show_alert(posterior: Posterior | NumericPosterior) -> None:
@@ -69,9 +89,7 @@ def show_first(
     shown = rows.head(SHOWN_ITEMS)
     if len(shown) == 0:
         return
-    table = grid(title)
-    for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left")
+    table = grid(title, columns, left=set(columns) - set(numbers))
     for row in shown.to_dict("records"):
         table.add_row(*map(escape, written(row)))
     console.print(table)

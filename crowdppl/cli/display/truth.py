@@ -73,9 +73,7 @@ def show_spans(posterior: Posterior) -> None:
 
 def show_sets(posterior: Posterior) -> None:
     """Print how often each label is in a set, and the least certain sets."""
-    table = grid("Labels")
-    for column in ("label", "in true sets", "chosen"):
-        table.add_column(column, justify="left" if column == "label" else "right")
+    table = grid("Labels", ("label", "in true sets", "chosen"), left=("label",))
     each = shares(posterior).sort_values("share", ascending=False, kind="stable")
     for row in each.head(SHOWN_WORKERS).to_dict("records"):
         table.add_row(escape(str(row["label"])), f"{row['share']:.0%}", f"{row['chosen']:.0%}")
@@ -97,9 +95,8 @@ def show_sets(posterior: Posterior) -> None:
 
 def show_labels(table: pd.DataFrame, title: str) -> None:
     """Print the first labels of a table of true labels."""
-    shown = grid(f"{title.capitalize()}: {len(table):,} items")
-    for column in table.columns[:3]:
-        shown.add_column(column, justify="right" if column == "probability" else "left")
+    columns = list(table.columns[:3])
+    shown = grid(f"{title.capitalize()}: {len(table):,} items", columns, left={*columns} - {"probability"})
     for row in table.iloc[:SHOWN_ITEMS, :3].itertuples(index=False):
         shown.add_row(*(f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in row))
     console.print(shown)
@@ -109,10 +106,8 @@ def show_batch(batch: pd.DataFrame, what: str = "annotations") -> None:
     """Print the first rows of what to label next, or of the true labels to find out."""
     if not len(batch):
         console.print("No annotation to request: every item is known, certain enough, or annotated by everyone.")
-    table = grid(f"Next: {len(batch):,} {what}")
     names = (*ITEM_COLUMNS, "worker", "label", "labels", "sequence")
-    for column in batch.columns:
-        table.add_column(column, justify="left" if column in names else "right")
+    table = grid(f"Next: {len(batch):,} {what}", batch.columns, left=names)
     for row in batch.head(SHOWN_ITEMS).to_dict("records"):
         cells: list[Any] = list(row.values())
         table.add_row(*(f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in cells))

@@ -77,10 +77,12 @@ def show_effects(posterior: Posterior, level: float) -> None:
     """Print what accuracy depends on, if the model has effects of covariates."""
     if not has_effects(posterior):
         return
-    table = grid("What accuracy depends on")
-    table.add_column("covariate", overflow="ellipsis", no_wrap=True)
-    for column in ("accuracy, points", "interval", "log odds", "positive"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = grid(
+        "What accuracy depends on",
+        ("accuracy, points", "interval", "log odds", "positive"),
+        name="covariate",
+        no_wrap=True,
+    )
     rows = posterior.effects(level=level)
     for row in rows.head(SHOWN_WORKERS).to_dict("records"):
         change, low, high = (100 * float(row[f"accuracy_change{end}"]) for end in ("", "_low", "_high"))
