@@ -24,7 +24,8 @@ from crowdppl.criticism.numbers import (
     number_changes,
 )
 from crowdppl.criticism.perspectives import Perspectives, perspectives
-from crowdppl.criticism.planning import Crowd, Plan, plan
+from crowdppl.criticism.planned_studies import Crowd
+from crowdppl.criticism.planning import Plan, plan
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, prior_check
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 from crowdppl.criticism.rater_covariates import SeverityEffects, severity_effects

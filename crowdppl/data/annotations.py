@@ -17,10 +17,16 @@ from crowdppl import arguments
 from crowdppl.arguments import Column, InputPath, checked
 from crowdppl.data import sets
 from crowdppl.data.additions import AnnotationAdditions
-from crowdppl.data.covariate_design import columns_of, formula_of
-from crowdppl.data.covariates import EXPERIENCE, Covariates
 from crowdppl.data.features import count_table
 from crowdppl.data.fields import Kind
+from crowdppl.data.frame_reading import (
+    covariates_of,
+    criterion_column,
+    has_order,
+    needed_columns,
+    notes_on_table,
+    refuse_for_numbers,
+)
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.numeric_reading import numeric_annotations
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
@@ -32,12 +38,11 @@ from crowdppl.data.table.criteria import Criteria, require_grades
 from crowdppl.data.table.encoding import Repeats, encode_columns
 from crowdppl.data.table.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.table.other_labels import declared_too, names_of
-from crowdppl.data.table.questions import criterion_of_grades, notes_on_several, refuse_several
-from crowdppl.data.table.rows_in_doubt import notes_on_columns
+from crowdppl.data.table.questions import refuse_several
 from crowdppl.data.table.structured import Several
 from crowdppl.data.table.timestamps import Dates
 from crowdppl.data.table.truths import Truth, notes_on_unknown, truth_columns
-from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.errors import DataError, OptionError
 
 # Name of the only worker in label counts, where the individual workers are unknown.
 CROWD = "crowd"
@@ -225,7 +230,6 @@ class Annotations(AnnotationAdditions):
             timestamp = covariates.covariate_recipe.time or None
         kind, labels = kinds.declared(kind, order, labels)
         require_grades(criterion, kind)
-        notes: list[str] = []
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
         table = None
@@ -236,17 +240,12 @@ class Annotations(AnnotationAdditions):
         of_classes = {"labels": labels, "map": map, "other_labels": others}
         if scale is not None and kind not in (None, "numeric"):
             raise OptionError(f"scale= is that of numbers, and kind={kind!r} says that labels are none; leave one out")
-        if criterion is not None:
-            criterion = _criterion_column(frame, criterion, (task, worker, label), source)
-        elif kind == "ordinal" and (criterion := criterion_of_grades(frame, (task, worker, label))) is not None:
-            notes.append(
-                f"{source}: column {str(criterion)!r} tells grades of an item by one rater apart and is read as criteria"
-            )
+        criterion, notes = criterion_column(frame, criterion, (task, worker, label), kind, source)
         numbers = kind in ("numeric", "ordinal") or scale is not None
         notes += refuse_several(frame, (task, worker, label), source, criterion, numbers=numbers)
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
-            _refuse_for_numbers(
+            refuse_for_numbers(
                 worker_features=worker_features, timestamp=timestamp, seconds=seconds, covariates=covariates
             )
             # Which class it is follows from the data: callers that know write the type themselves.
@@ -284,21 +283,19 @@ class Annotations(AnnotationAdditions):
             },
             dates=dates,
             choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold, kind == "ordinal", others),
-            covariates=None
-            if covariates is None
-            else _covariates(frame, covariates, (label, truth), timestamp, source),
+            covariates=covariates_of(frame, covariates, (label, truth), timestamp, source),
             criteria=None if criterion is None else Criteria(frame[criterion]),
         )
         known_of_each = columns.pop("covariates", None)
-        columns["notes"] += (*notes, *reader_notes(frame, (task, worker, label), source))
         named = {name for name in (truth, timestamp, seconds, sequence, position, criterion) if isinstance(name, str)}
-        columns["notes"] += tuple(notes_on_columns(frame, (task, worker, label), source, named, truth is not None))
-        if any("repeated annotations" in note for note in columns["notes"]):
-            columns["notes"] += tuple(notes_on_several(frame, (task, worker, label), source, named))
+        columns["notes"] += (*notes, *reader_notes(frame, (task, worker, label), source))
+        columns["notes"] += notes_on_table(
+            frame, (task, worker, label), columns, named, source, truth_given=truth is not None
+        )
         if several != "join":  # no worker may give a set that is a true one
             known, given = (columns[name].numpy() for name in ("truth", "label"))
             columns["notes"] += tuple(notes_on_unknown(known, given, columns["labels"], source))
-        in_order = labels is not None or _has_order(frame[label])
+        in_order = labels is not None or has_order(frame[label])
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         data = data if criterion is None else replace(data, criterion_column=str(criterion))
         data = data if known_of_each is None else data._with_covariates(known_of_each)
@@ -480,68 +477,6 @@ class Annotations(AnnotationAdditions):
 
     @classmethod
     def _from_long(cls, read: Callable[..., pd.DataFrame], path: str | Path, options: Mapping[str, Any]) -> Self:
-        data = cls.from_frame(read(path, columns=_needed(options)), source=source_name(path), **options)
+        data = cls.from_frame(read(path, columns=needed_columns(options)), source=source_name(path), **options)
         release_memory()
         return data
-
-
-def _criterion_column(
-    frame: pd.DataFrame, criterion: Column, others: tuple[Column, Column, Column], source: str
-) -> Column:
-    """Return the column of the criteria of grades.
-
-    Raises:
-        DataError: if there is none of this name, or it is one of the ``others``: of items, workers and labels.
-    """
-    name = column_of(frame, criterion, (), source, "", "criterion")
-    if name in others:
-        raise DataError(f"{source}: criterion={name!r} is the column of the items, workers or labels; name another one")
-    return name
-
-
-def _refuse_for_numbers(**unread: Any) -> None:
-    """Refuse arguments that say nothing of labels that are numbers.
-
-    Raises:
-        OptionError: for the first that is given.
-    """
-    if named := [name for name, value in unread.items() if value is not None]:
-        raise OptionError(
-            f"{named[0]}= is not used for labels that are numbers; leave it out, or read grades or classes"
-        )
-
-
-def _has_order(labels: pd.Series) -> bool:
-    """Tell whether a column states an order of its labels: by categories that are ordered, or not as pandas would sort them."""
-    if not isinstance(labels.dtype, pd.CategoricalDtype):
-        return False
-    return bool(labels.cat.ordered) or not labels.cat.categories.is_monotonic_increasing
-
-
-def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], time: Any, source: str) -> Covariates:
-    """Return the covariates that a caller asks for.
-
-    Raises:
-        OptionError: if the label or the known true label is among them: accuracy would depend on what is to be explained.
-    """
-    formula = formula_of(covariates)
-    taken = {str(name) for name in labels if isinstance(name, str)} & set(columns_of(formula, source))
-    if taken:
-        raise OptionError(f"covariates={formula!r} has the column {listed(sorted(taken))} of labels; leave it out")
-    earlier = covariates._earlier() if isinstance(covariates, AnnotationAdditions) else None
-    return Covariates(frame, formula, earlier, "" if time is None else str(time))
-
-
-def _needed(options: Mapping[str, Any]) -> list[Any] | None:
-    """Return the columns named by options of :meth:`Annotations.from_frame`; ``None`` if a required one is not named."""
-    named = [options.get(name) for name in ("task", "worker", "label")]
-    optional = [
-        options[name]
-        for name in ("truth", "timestamp", "seconds", "sequence", "position", "criterion")
-        if isinstance(options.get(name), str)
-    ]
-    if options.get("covariates") is not None:
-        optional += columns_of(formula_of(options["covariates"]), "covariates")
-        if EXPERIENCE in optional:
-            return None  # it is counted only where there is no such column
-    return None if None in named else [*named, *optional]

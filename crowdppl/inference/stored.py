@@ -35,34 +35,17 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
     """
     if "networks" in posterior.tree.children:
         raise ModelError("the annotations had features, which a result does not keep; pass data=")
-    item, worker, label = (torch.from_numpy(part.astype(np.int64)) for part in posterior.annotation_index())
     constant = posterior.tree["constant_data"].to_dataset()
-    besides: dict[str, Any] = {
-        name: torch.from_numpy(constant[name].to_numpy())
-        for name in ("weight", "timestamp", "seconds")
-        if name in constant
-    }
-    if "criterion_index" in constant:
-        besides["criterion"] = torch.from_numpy(constant["criterion_index"].to_numpy().astype(np.int64))
-    known = posterior.info.get("covariates", {})
-    values = torch.from_numpy(constant["covariates"].to_numpy()) if "covariates" in constant else None  # (A, P)
-    if aside and "aside_item" in constant:
-        of_rows = {"item": item, "worker": worker, "label": label} | besides
-        merged = _with_aside(constant, of_rows if values is None else of_rows | {"covariates": values})
-        item, worker, label = (merged.pop(name) for name in ("item", "worker", "label"))
-        values = merged.pop("covariates", None)
-        besides = merged
-    if values is not None:
+    rows: dict[str, Any] = _rows(posterior, constant, aside=aside)
+    if "covariates" in rows:
+        known = posterior.info["covariates"]
         mean, scale = torch.tensor(known["scales"], dtype=torch.float64).T
-        besides |= named_covariates(known) | {"standard_covariates": (values - mean) / scale}
+        rows |= named_covariates(known) | {"standard_covariates": (rows.pop("covariates") - mean) / scale}
     if "other_item" in constant:
         codes = [constant[f"other_{name}"].to_numpy().astype(np.int64) for name in ("item", "worker", "label")]
         item_code, worker_code, code = (torch.from_numpy(part) for part in codes)
-        besides["others"] = OtherLabels(item_code, worker_code, code, other_rates.names(posterior))
+        rows["others"] = OtherLabels(item_code, worker_code, code, other_rates.names(posterior))
     data = Annotations(
-        item=item,
-        worker=worker,
-        label=label,
         truth=torch.from_numpy(posterior.known_truth().astype(np.int64)),
         items=posterior.items(),
         workers=posterior.worker_names(),
@@ -71,9 +54,9 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
         repeats=posterior.tree.attrs.get("repeats", "keep"),
         kind=posterior.tree.attrs.get("labels_kind") or None,
         labels_declared=posterior.graded,  # grades that are words have an order that was stated
-        criteria=constant["criterion"].to_numpy() if "criterion" in besides else None,
+        criteria=constant["criterion"].to_numpy() if "criterion" in rows else None,
         criterion_column=posterior.tree.attrs.get("criterion_column", "criterion"),
-        **besides,
+        **rows,
     )
     if "position" not in constant:
         return data
@@ -84,6 +67,17 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
     return data.with_sequences(
         pd.DataFrame({"task": data.items, "sequence": names[which], "position": constant["position"].to_numpy()})
     )
+
+
+def _rows(posterior: Posterior, constant: xr.Dataset, *, aside: bool) -> dict[str, Tensor]:
+    """Return what a result keeps of single annotations and items, by field; ``covariates`` are in their own units."""
+    names, index = ("item", "worker", "label"), posterior.annotation_index()
+    rows = {name: torch.from_numpy(part.astype(np.int64)) for name, part in zip(names, index, strict=True)}
+    besides = ("weight", "timestamp", "seconds", "covariates")
+    rows |= {name: torch.from_numpy(constant[name].to_numpy()) for name in besides if name in constant}
+    if "criterion_index" in constant:
+        rows["criterion"] = torch.from_numpy(constant["criterion_index"].to_numpy().astype(np.int64))
+    return _with_aside(constant, rows) if aside and "aside_item" in constant else rows
 
 
 def _with_aside(constant: xr.Dataset, fields: Mapping[str, Tensor]) -> dict[str, Tensor]:

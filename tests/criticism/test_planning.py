@@ -8,7 +8,7 @@ from catalog import quiet_fit
 from scipy.special import expit
 
 from crowdppl import CrowdpplError, OptionError, criticism
-from crowdppl.criticism.planning import assigned
+from crowdppl.criticism.planned_studies import assigned
 from crowdppl.model.sampling import simulate
 from crowdppl.models import DawidSkene
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -33,6 +34,13 @@ SVI_METHOD = "draws from a variational approximation ({guide}), truths exactly g
 NUTS_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth integrated out)"
 # Numbers of parameters up to which the default guide has a full covariance matrix.
 FULL_RANK = 200
+# Guides by name.
+FAMILIES: dict[str, Callable[..., Any]] = {
+    "full-rank": partial(AutoMultivariateNormal, init_scale=0.05),
+    "low-rank": partial(AutoLowRankMultivariateNormal, init_scale=0.05),
+    "independent": partial(AutoNormal, init_scale=0.05),
+    "point": AutoDelta,
+}
 # Steps of EM that the gradients start from.
 FIRST_STEPS = 20
 # Steps over which the loss is compared with the steps before.
@@ -121,16 +129,9 @@ def svi(
         name = "batch_size" if batch_size is not None else "validation"
         raise OptionError(f"{name}= is not used by models of numbers; leave it out")
     first = _start(model, data)
-    size = sum(value.numel() for value in first.values())
     if guide == "auto":
-        guide = "full-rank" if size <= FULL_RANK else "independent"
-    families = {
-        "full-rank": partial(AutoMultivariateNormal, init_scale=0.05),
-        "low-rank": partial(AutoLowRankMultivariateNormal, init_scale=0.05),
-        "independent": partial(AutoNormal, init_scale=0.05),
-        "point": AutoDelta,
-    }
-    family = families[guide](model.program, init_loc_fn=init_to_value(values=first))
+        guide = "full-rank" if sum(value.numel() for value in first.values()) <= FULL_RANK else "independent"
+    family = FAMILIES[guide](model.program, init_loc_fn=init_to_value(values=first))
     decay = 0.1 ** (1 / max_iter)
     optimiser = pyro.optim.ClippedAdam({"lr": learning_rate, "lrd": decay})
     inference = SVI(model.program, family, optimiser, Trace_ELBO())
