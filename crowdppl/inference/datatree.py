@@ -88,7 +88,7 @@ def to_datatree(fit: Fitted, evaluated: EvaluatedDraws, attrs: Mapping[str, Any]
         "posterior": dataset(_posterior(model, draws, evaluated, dims)),
         "sample_stats": dataset(stats),
         "log_likelihood": dataset({"labels": ((*_DRAW, "item"), evaluated.log_likelihood)}),
-        "log_prior": dataset(_log_priors(data, draws, evaluated, dims)),
+        "log_prior": dataset(_log_priors(data, evaluated, dims)),
         "truth": dataset(truth),
         "observed_data": dataset({"labels": (("annotation",), data.label)}),
         "constant_data": dataset(_constant_data(data, aside)),
@@ -235,7 +235,7 @@ def _posterior(
 
 
 def _log_priors(
-    data: Annotations, draws: Draws, evaluated: EvaluatedDraws, dims: Mapping[str, tuple[str, ...]]
+    data: Annotations, evaluated: EvaluatedDraws, dims: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Variable]:
     """Return the log prior of each site, which ArviZ scales one by one; of those in a plate by worker or item."""
     out: dict[str, Variable] = {}
