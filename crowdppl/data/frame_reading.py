@@ -38,11 +38,11 @@ def criterion_column(
         DataError: if there is none of this name, or it is one of the others.
     """
     if criterion is None:
-        found = criterion_of_grades(frame, others) if kind == "ordinal" else None
-        if found is None:
+        usual = criterion_of_grades(frame, others) if kind == "ordinal" else None
+        if usual is None:
             return None, []
-        return found, [
-            f"{source}: column {str(found)!r} tells grades of an item by one rater apart and is read as criteria"
+        return usual, [
+            f"{source}: column {str(usual)!r} tells grades of an item by one rater apart and is read as criteria"
         ]
     name = column_of(frame, criterion, (), source, "", "criterion")
     if name in others:
