@@ -43,7 +43,8 @@ def labelled(
     Raises:
         DataError: as :meth:`HumanLabels.from_frame`.
     """
-    frame, notes = maybe_pandas(human, source), ()
+    frame = maybe_pandas(human, source)
+    notes: tuple[str, ...] = ()
     if frame is not None:
         human, notes = with_usual_names(frame, {None: verdicts}, source, stated)
     return _noted(HumanLabels.from_frame(human, source=source), notes)
