@@ -103,7 +103,7 @@ def with_usual_names(
     """
     every = list(parts.values())
     known = {role: column for role, column in (stated or {}).items() if column in frame.columns}
-    found = dict(known)
+    by_role = dict(known)
     paired = any((part.opponent >= 0).any() for part in every)
 
     def there(*names: str) -> bool:
@@ -111,25 +111,25 @@ def with_usual_names(
 
     def free() -> list[Any]:
         kept = [column for column in frame.columns if str(column) in (*_TAKEN, criterion)]
-        return unused(frame, [*found.values(), *kept, *named(frame, (), CRITERIA)])
+        return unused(frame, [*by_role.values(), *kept, *named(frame, (), CRITERIA)])
 
     if not known and not there("item") and there("turn"):
         frame = _with_turns(frame, free(), _names(every, "items", "questions"))
-    if "item" not in found and not there("item"):
-        found |= _only("item", _of_names(frame, free(), _names(every, "items", "questions")))
-    if "system" not in found and not there("system") and any(part.pairs or paired for part in every):
-        found |= _systems(frame, free(), every, paired and not there("opponent"))
-    if "verdict" not in found and not there(*_LABELS):
+    if "item" not in by_role and not there("item"):
+        by_role |= _only("item", _of_names(frame, free(), _names(every, "items", "questions")))
+    if "system" not in by_role and not there("system") and any(part.pairs or paired for part in every):
+        by_role |= _systems(frame, free(), every, paired and not there("opponent"))
+    if "verdict" not in by_role and not there(*_LABELS):
         left = free()
         few = [column for column in left if frame[column].nunique() <= MOST]
-        found |= _only("verdict", few if len(few) == 1 else _of_names(frame, left, _names(every, "labels")))
-    found = {role: column for role, column in found.items() if str(column) != role}
-    said = [f"{str(column)!r} has the {_WORDS[role]}" for role, column in found.items() if role not in known]
+        by_role |= _only("verdict", few if len(few) == 1 else _of_names(frame, left, _names(every, "labels")))
+    by_role = {role: column for role, column in by_role.items() if str(column) != role}
+    said = [f"{str(column)!r} has the {_WORDS[role]}" for role, column in by_role.items() if role not in known]
     notes = (f"{source}: by the names in the verdicts, column {', '.join(said)}",) if said else ()
     old = [
-        role for role in found if there(role)
+        role for role in by_role if there(role)
     ]  # columns of another meaning, where the caller names the column of this one
-    frame = frame.drop(columns=old).rename(columns={column: role for role, column in found.items()})
+    frame = frame.drop(columns=old).rename(columns={column: role for role, column in by_role.items()})
     return _with_criteria(frame, parts, criterion), notes
 
 
