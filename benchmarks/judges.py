@@ -426,9 +426,9 @@ rate of the true labels. *Error*: mean absolute error of the rate. *First*: how 
 {table(["human labels", "method", "coverage", "mean width", "error", "first", "repetitions"], rate_rows)}
 
 On this set intervals of logistic regression are narrower by a fifth and contain the rates nearly as often. It has no effects of
-systems, so that a system that the judges favour does not widen them; without them ours are narrower by 4% with 100 labels (10
-repetitions). Its intervals are too narrow in [simulated panels](#twelve-kinds-of-simulated-panels). All repetitions have the same
-true labels: the part of the intervals that is due to chance in these, about a seventh of their variance, does not vary.
+systems, so that a system that the judges favour does not widen them ([below](#what-makes-intervals-wider)). Its intervals are too
+narrow in [simulated panels](#twelve-kinds-of-simulated-panels). All repetitions have the same true labels: the part of the
+intervals that is due to chance in these, about a seventh of their variance, does not vary.
 
 With 100 labels at random and 100 that `next` proposes: coverage {out["next"]["covered"]:.3f}, mean width
 {out["next"]["width"]:.3f}, error {out["next"]["error"]:.4f} ({out["next"]["times"]} repetitions). Such labels are not a
@@ -536,7 +536,7 @@ def _designs(out: dict[str, Any]) -> str:
 Six simulated systems with 150 answers each and five judges; people labelled {UNLIKE["labels"]} answers, a random sample.
 One system passes always. *Less accurate*: by how much all judges are on its answers.
 *Contains 1*: share of the 95% intervals of its rate that
-do. *Others*: coverage of the rates of the other five systems. {times} repetitions.
+do. *Others*: coverage of the rates of the other five systems. {out["unlike 0.0"]["times"]} repetitions.
 
 {table(["less accurate", "contains 1", "uncorrected", "corrected", "others", "mean width, others"], unlike)}
 

@@ -61,23 +61,23 @@ def _kinds(out: dict[str, Any]) -> str:
             by_method[kind] = runs
             figures = [ours["covered"], stack["covered"], ours["width"], stack["width"], ours["error"], stack["error"]]
             rows.append([kind, labels, *(round(x, 3) for x in figures)])
-        ours, stack = (
+        own, others = (
             np.mean([[run[n][f] for f in ("covered", "width")] for run in by_method.values()], 0) for n in (0, 1)
         )
         well = [runs for runs in by_method.values() if runs[1]["covered"] >= 0.93]
         ratio = np.mean([runs[0]["width"] / runs[1]["width"] for runs in well]) if well else np.nan
         each = [runs[0]["covered"] for runs in by_method.values()]
         pooled.append(
-            f"With {labels} labels {ours[0]:.1%} of the intervals of crowdppl.judges contain the rate (by kind {min(each):.1%} "
-            f"to {max(each):.1%}) and {stack[0]:.1%} of those of the stack; mean widths are {ours[1]:.3f} and {stack[1]:.3f}. "
+            f"With {labels} labels {own[0]:.1%} of the intervals of crowdppl.judges contain the rate (by kind {min(each):.1%} "
+            f"to {max(each):.1%}) and {others[0]:.1%} of those of the stack; mean widths are {own[1]:.3f} and {others[1]:.3f}. "
             f"Where the stack covers 93% or more ({len(well)} of {len(by_method)}), ours are {ratio:.2f} times as wide."
         )
     header = ["kind", "human labels", "coverage", "stack", "width", "stack", "error", "stack"]
     return f"""## Twelve kinds of simulated panels
 
 Coverage, mean width and mean absolute error of the rates of systems, 95% intervals, beside the stack (logistic regression on all
-verdicts, bootstrap over labels). Nothing was tuned to these kinds. {KIND_TIMES[METHODS[0]]} repetitions,
-{KIND_TIMES[METHODS[1]]} of the stack: the standard error of a coverage of one kind is .02 to .04.
+verdicts, bootstrap over labels). Nothing was tuned to these kinds. {ours["times"]} repetitions,
+{stack["times"]} of the stack: the standard error of a coverage of one kind is .02 to .04.
 
 {table(header, rows)}
 
@@ -111,7 +111,7 @@ longer than those of the one before. *Bias*: mean error of `length_bias`. *Conta
 the value, which is 0 or comes from a panel of 24,000 answers. *Accused*: share of panels in which a statement names a judge who
 favours no length; at most 5% are wished. *Named*: share of the judges who favour long answers that are named. *Coverage* and
 *width* of the rates of systems with the lengths and *without* them. *Excess*: by how much the system with the longest answers is
-too high beside that with the shortest. {LENGTH_TIMES} repetitions.
+too high beside that with the shortest. {run["times"]} repetitions.
 
 {table([*header, "excess", "without"], rows)}
 
@@ -127,7 +127,7 @@ def _answers(out: dict[str, Any]) -> str:
     return f"""## Several answers to a question
 
 pass@k of two systems with four answers to each of 80 questions, three judges of accuracies .75 to .85, 100 human labels.
-*Majority*: bias of the estimate by the majority of the judges. {ANSWER_TIMES} repetitions.
+*Majority*: bias of the estimate by the majority of the judges. {run["times"]} repetitions.
 
 {table(["k", "coverage", "mean width", "bias", "majority"], rows)}"""
 
@@ -140,7 +140,8 @@ def _drift(out: dict[str, Any]) -> str:
     return f"""## Changes of judges
 
 Three judges over 30 days, 300 items, of which people labelled 120. One judge passes more from the 15th day on, by so many log
-odds. *Named*: it is said to have changed. *False alarms*: another judge is, or any without a change. {DRIFT_TIMES} repetitions.
+odds. *Named*: it is said to have changed. *False alarms*: another judge is, or any without a change.
+{out["drift 0.0"]["times"]} repetitions.
 
 {table(["change, log odds", "named", "false alarms"], rows)}"""
 
@@ -160,6 +161,6 @@ def _elo(out: dict[str, Any]) -> str:
     return f"""## Ratings of an arena
 
 Elo ratings of five systems from 300 pairs, four judges and 100 human labels: of the judged pairs, against Davidson's model with
-all true labels, and of further pairs, against the strengths of the simulation. {ELO_TIMES} repetitions.
+all true labels, and of further pairs, against the strengths of the simulation. {run["times"]} repetitions.
 
 {table(["ratings", "coverage", "mean width", "error"], rows)}"""

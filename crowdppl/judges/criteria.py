@@ -13,6 +13,8 @@ from crowdppl.data.table.questions import CRITERIA
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 
+# What the note on several metrics of a tool's file says, which are judges of one thing until they are said to be criteria.
+SEVERAL_METRICS = "each a judge; if they do not measure the same"
 # Names of columns that number the calls of a judge on one answer.
 RUNS = ("run", "run_id", "replicate", "repetition", "trial", "call", "attempt")
 # Names of columns that may number the answers of a system as well, or say how it gave them.

@@ -15,6 +15,7 @@ from crowdppl.judges import views
 from crowdppl.judges.criteria_correlation import correlations
 from crowdppl.judges.fit import fit
 from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.human_columns import labelled, labelled_by_criterion
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.system_table import Target
 from crowdppl.judges.verdicts import Verdicts
@@ -173,12 +174,12 @@ def fit_criteria(
             )
     labels: dict[Any, HumanLabels] = {}
     if human is not None:
-        by_name = human if isinstance(human, Mapping) else HumanLabels.by_criterion(human, criterion)
+        by_name = human if isinstance(human, Mapping) else labelled_by_criterion(human, parts, criterion)
         _require_same(list(parts), list(by_name))
         labels = {
             name: one
             if isinstance(one, HumanLabels)
-            else HumanLabels.from_frame(one, source=f"the human labels, {name}")
+            else labelled(one, parts[name], source=f"the human labels, {name}")
             for name, one in by_name.items()
         }
     passing = _positive({name: _classes(part, map or {}) for name, part in parts.items()}, positive)

@@ -17,6 +17,7 @@ from crowdppl.judges import people as of_people
 from crowdppl.judges.calibration import Calibration, calibrate
 from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.human_columns import labelled
 from crowdppl.judges.matching import renamed, require_one_vocabulary
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.scales import on_one_scale
@@ -53,8 +54,9 @@ def fit(
     Args:
         verdicts: :class:`Verdicts`, or a table with columns ``item``, ``judge`` and ``verdict``, and optional ones
             (:meth:`Verdicts.from_frame`).
-        human: :class:`HumanLabels`, a table with columns ``item`` and ``verdict``, or labels by item. Defaults to
-            the human labels that a file of verdicts contains, if any.
+        human: :class:`HumanLabels`, a table with columns ``item`` and ``verdict``, or labels by item. Columns of other names are
+            found by the names of items and systems in them (:mod:`crowdppl.judges.human_columns`). Defaults to the human labels
+            that a file of verdicts contains, if any.
         seed: of all random numbers; the same seed gives the same result.
         level: probability of intervals.
         positive: the label that passes, or a list of them. Defaults to the grades themselves if there are more than two numeric
@@ -86,7 +88,7 @@ def fit(
     human = verdicts.human if human is None else human
     labels = None
     if human is not None:
-        labels = human if isinstance(human, HumanLabels) else HumanLabels.from_frame(human)
+        labels = human if isinstance(human, HumanLabels) else labelled(human, verdicts)
     if map is not None:
         verdicts, labels = _renamed(verdicts, labels, map)
     verdicts = on_one_scale(verdicts, labels)

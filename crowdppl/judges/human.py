@@ -22,7 +22,8 @@ from crowdppl.judges.units import ANSWERS, two_systems
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 
-_DEFAULTS = {
+# Usual names of the column of each role.
+USUAL = {
     "item": ("item",),
     "verdict": ("verdict", "label"),
     "system": ("system",),
@@ -114,7 +115,7 @@ class HumanLabels(AlignableLabels):
         frame = _as_frame(data, source)
         if verdict is None and "score" in frame and not {"verdict", "label"} & set(map(str, frame.columns)):
             given["verdict"] = "score"
-        table = Table.of(frame, given, _DEFAULTS, ("item", "verdict"), source)
+        table = Table.of(frame, given, USUAL, ("item", "verdict"), source)
         table.frame[table.columns["verdict"]] = _grades(table)
         criteria.refuse_several(
             table.frame,

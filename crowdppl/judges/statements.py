@@ -7,6 +7,7 @@ import pandas as pd
 
 from crowdppl.errors import listed
 from crowdppl.judges import drift, length_bias
+from crowdppl.judges.criteria import SEVERAL_METRICS
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
 from crowdppl.judges.system_table import FEWEST as FEWEST_CLUSTERS
@@ -176,7 +177,7 @@ def _of_labels(draws: TruthDraws) -> list[str]:
 
 
 def _of_judges(v: Verdicts, *, paired: bool) -> list[str]:
-    """Return sentences on judges who say little, and on clusters that are too few."""
+    """Return sentences on judges who say little, on metrics that may be criteria, and on clusters that are too few."""
     out = []
     given = np.bincount(
         v.judge[v.label >= 0] * len(v.labels) + v.label[v.label >= 0], minlength=len(v.judges) * len(v.labels)
@@ -197,6 +198,11 @@ def _of_judges(v: Verdicts, *, paired: bool) -> list[str]:
         out.append(
             f"{len(v.clusters):,} clusters of questions are too few to tell how much they differ; at least {FEWEST_CLUSTERS} are "
             f"needed, and clusters are not used."
+        )
+    if any(SEVERAL_METRICS in note for note in v.notes):
+        out.append(
+            "The metrics of this file are taken for judges of one thing. If they measure different things, each is a criterion: "
+            "read them with crowdppl.judges.read_criteria (--criteria)."
         )
     if len(v.judges) == 1:
         out.append("There is one judge only: errors that all judges share are seen in human labels alone.")

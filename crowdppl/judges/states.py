@@ -48,6 +48,11 @@ NOTHING = (
 _ERROR = re.compile(
     r"(error|exception|traceback)\b.*[:(]|(api|json|timeout|value|rate ?limit)[ _]?error\b", re.IGNORECASE
 )
+# What programs write where they could not read a reply, with or without a reason.
+_UNREAD = re.compile(
+    r"(error|failure|failed|unable|could ?n[o']t|cannot|can't)( (in|while|when|to))? (pars(e|ing)|extract(ing)?|decod(e|ing))\b",
+    re.IGNORECASE,
+)
 # Marks around such a text.
 _AROUND = "[]<>(){}*_`\"'.!# "
 # The name of a class in some data, of nothing in other: see :func:`_none_is_nothing`.
@@ -170,7 +175,7 @@ def _meaning(text: str, words: dict[str, State], declared: frozenset[str]) -> St
         return words[text]
     inner = text.strip(_AROUND)  # [ERROR], **N/A**
     stated = words.get(inner, State.GIVEN) if inner != text and inner not in declared else State.GIVEN
-    return State.UNPARSEABLE if stated == State.GIVEN and _ERROR.match(text) else stated
+    return State.UNPARSEABLE if stated == State.GIVEN and (_ERROR.match(text) or _UNREAD.match(inner)) else stated
 
 
 def _none_is_nothing(texts: Array, others: list[str], pairs: bool) -> bool:

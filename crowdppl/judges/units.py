@@ -64,6 +64,11 @@ def unit_name(question: object, system: object, opponent: object = None) -> str:
     return f"{question}{SEPARATOR}{system if opponent is None else pair_name(system, opponent)}"
 
 
+def turn_of(question: Any, turn: Any) -> str:
+    """Return the name of an item that is one turn of a conversation."""
+    return f"{question}, turn {turn}"
+
+
 def answer_name(question: object, answer: object) -> str:
     """Return the name of one of several answers of a system to a question."""
     return f"{question}{SEPARATOR}answer {answer}"

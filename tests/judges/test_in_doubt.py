@@ -123,6 +123,12 @@ def test_states_in_brackets(word):
     assert f"read as states, not as verdicts: 2 {word!r}" in notes(["pass", "fail", "pass", word])
 
 
+@pytest.mark.parametrize("word", ["Error parsing output", "Failed to parse the grade", "could not extract JSON"])
+def test_words_for_a_reply_that_could_not_be_read(word):
+    assert f"read as states, not as verdicts: 2 {word!r}" in notes(["pass", "fail", "pass", word])
+    assert "read as states" not in notes(["failure", "success", "failure to act", "error"][:3])
+
+
 @pytest.mark.parametrize(
     "reply", ["yes, because all is named", "yes because all is named", "yes - all of the points are named"]
 )

@@ -117,6 +117,38 @@ def test_braintrust(wrapped, tmp_path):
     assert any("1 spans within others left out" in note for note in v.notes)
 
 
+def test_braintrust_as_csv(tmp_path):
+    table = pd.DataFrame(events())
+    for name in ("input", "scores", "metadata", "span_attributes"):
+        table[name] = [json.dumps(one) if isinstance(one, dict) else None for one in table[name]]
+    table.to_csv(tmp_path / "log.csv", index=False)
+    read, expected = judges.read(tmp_path / "log.csv"), judges.read(written(tmp_path, events(), "json"))
+    assert read.items.tolist() == expected.items.tolist() == list(range(N))
+    assert (read.systems.tolist(), states(read, "Close")) == (["gpt"], {"given": N - 1, "missing": 1})
+    np.testing.assert_array_equal(read.score, expected.score)
+
+
+def test_results_of_an_experiment_of_langsmith(tmp_path):
+    for system in ("small", "large"):
+        rows = {
+            "example_id": [f"e{n}" for n in range(N)],
+            "id": [f"{system}{n}" for n in range(N)],
+            "outputs.answer": "four",
+        }
+        table = pd.DataFrame(rows | {"input.question": "?", "feedback.correct": np.arange(N) % 2, "error": None})
+        table.loc[0, "feedback.correct"], table["feedback.polite"] = np.nan, 1.0
+        table.loc[1, "error"] = "rate limit"
+        table.to_csv(tmp_path / f"{system}.csv", index=False)
+    v = judges.read(tmp_path)
+    assert (sorted(v.systems), sorted(v.judges), len(v.items)) == (
+        ["large", "small"],
+        ["correct", "polite"],
+        2 * (N - 1),
+    )
+    assert states(v, "correct") == {"given": 2 * (N - 2), "missing": 2}
+    assert set(v.length.tolist()) == {4.0}
+
+
 def test_mlflow_traces(tmp_path):
     v = judges.read(written(tmp_path, traces(), "jsonl"))
     assert (v.judges.tolist(), v.families.tolist(), v.systems.tolist()) == (["openai/gpt-4o"], ["openai"], ["m-1"])

@@ -142,7 +142,7 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
     from crowdppl.data.readers.streams import local, source_name
     from crowdppl.data.table.questions import CRITERIA, only
     from crowdppl.data.table.questions import named as named_columns
-    from crowdppl.judges.human import HumanLabels
+    from crowdppl.judges.human_columns import labelled, labelled_by_criterion
     from crowdppl.judges.readers.formats import people_of, read_each
 
     stated = how_read.given()
@@ -151,24 +151,57 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
         stated["labels"] = inputs.declared_classes(stated["labels"])
     name = source_name(file)
     source: dict[str, Any] = {"file": name}
+    table: pd.DataFrame | None = None
+    columns: list[Any] = []
+    if human is not None:
+        with local(human) as path:
+            table = people_of(path)
+            source |= {"human labels": source_name(human), "sha256 of the human labels": digests.sha256(path)}
+        columns = named_columns(table, (), CRITERIA)
     with local(file) if not file.is_dir() else nullcontext(file) as path:
+        own = {} if table is None else _columns_of_people(path, table, how_read, stated)
         named = {} if file.is_dir() else {"source": name}
-        verdicts = read_each(path, **named | stated, criterion=column, each_metric=several)
+        criteria = table[columns[0]].dropna().unique().tolist() if table is not None and columns else []
+        verdicts = read_each(path, **named | stated, criterion=column, each_metric=several, labelled=criteria)
         if not file.is_dir():
             source["sha256"] = digests.sha256(path)
     source["rows"] = sum(map(len, verdicts.values()))
-    if human is None:
+    if table is None:
         return verdicts, None, source
-    with local(human) as path:
-        table = people_of(path)
-        source |= {"human labels": source_name(human), "sha256 of the human labels": digests.sha256(path)}
-    name = source_name(human)
-    columns = named_columns(table, (), CRITERIA)
+    name = str(source["human labels"])
     if how_read.metric and columns:  # labels of other metrics are not of these verdicts
         table = only(table, columns[0], how_read.metric, name)
     if None in verdicts:
-        return verdicts, HumanLabels.from_frame(table, source=name), source
-    return verdicts, HumanLabels.by_criterion(table, column, source=name), source
+        return verdicts, labelled(table, verdicts[None], name, own), source
+    return verdicts, labelled_by_criterion(table, verdicts, column, name, own), source
+
+
+def _columns_of_people(
+    path: Path, table: pd.DataFrame, how_read: JudgeReading, stated: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the columns that the caller names, by role, of the table of human labels, where it has no usual ones.
+
+    A log of an evaluation tool has no columns to name. Those that are named are then of the human labels, and are taken out of
+    what is ``stated`` of the verdicts.
+    """
+    from crowdppl.judges.human import USUAL
+    from crowdppl.judges.readers.formats import is_log
+
+    columns = set(map(str, table.columns))
+    roles = {role: value for role in ("item", "judge", "verdict", "system") if (value := getattr(how_read, role))}
+    if (
+        not roles
+        or "judge" in roles
+        or how_read.format is not None
+        or not set(roles.values()) <= columns
+        or not is_log(path)
+    ):
+        return {
+            role: value for role, value in roles.items() if value in columns and not columns & set(USUAL.get(role, ()))
+        }
+    for role in (*roles, "format"):
+        stated.pop(role, None)
+    return roles
 
 
 def _further_tables(

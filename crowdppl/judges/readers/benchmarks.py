@@ -11,6 +11,7 @@ from crowdppl.judges.readers.arenas import FIRST, SECOND, TIE, winner
 from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
+from crowdppl.judges.units import turn_of
 
 # MT-bench's rating of a reply without one, AlpacaEval's name of an answer that was not read, and that of OpenAI's evals.
 _NO_RATING, _ERROR, _INVALID = -1, "error", "__invalid__"
@@ -49,7 +50,7 @@ def mt_bench(content: Content, rows: Collector) -> None:
     """
     for record in content.records:
         turn = record.get("turn")
-        item = record.get("question_id") if turn is None else f"{record.get('question_id')}, turn {turn}"
+        item = record.get("question_id") if turn is None else turn_of(record.get("question_id"), turn)
         judge = record.get("judge")
         model, prompt = (judge[0], judge[-1]) if isinstance(judge, list) and judge else (judge, "winner")
         when = record.get("tstamp")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,17 @@ class Content:
         return pd.DataFrame({name: pd.Series([row.get(name) for row in rows], dtype=object) for name in names})
 
     @property
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of the table, as objects."""
+        columns = [self.table.iloc[:, n].astype(object).tolist() for n in range(self.table.shape[1])]
+        names = [str(name) for name in self.table.columns]
+        for values in zip(*columns, strict=True):
+            yield {
+                name: None if isinstance(one, float) and one != one else one
+                for name, one in zip(names, values, strict=True)
+            }
+
+    @property
     def keys(self) -> list[str]:
         """The keys or columns that describe the content, for messages."""
         return list(map(str, self.document)) if isinstance(self.document, Mapping) else self.columns
@@ -131,3 +142,11 @@ def first(value: Mapping[str, Any], *names: str) -> Any:
 def characters(text: Any) -> int | None:
     """Return the length of an answer in characters, ``None`` if it is no text."""
     return len(text) if isinstance(text, str) else None
+
+
+def asked_name(asked: Any) -> Any:
+    """Return the name of what was asked: of the variables of a test the value of the only one, otherwise all of them as JSON."""
+    if isinstance(asked, Mapping) and len(asked) == 1:
+        (only,) = asked.values()
+        asked = only if isinstance(only, (str, int)) else asked
+    return asked if isinstance(asked, (str, int)) else json.dumps(asked, sort_keys=True, ensure_ascii=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,17 +197,21 @@ def read_each(
     metric: str | Sequence[str] | None = None,
     criterion: str | None = None,
     each_metric: bool = False,
+    labelled: Collection[Any] = (),
     limit: int = LIMIT,
     **options: Any,
 ) -> dict[Any, Verdicts]:
     """Read verdicts by criterion if a file has several, and otherwise as the only value, of ``None``.
+
+    Of an evaluation tool's file each metric is a criterion if people labelled several of them.
 
     Args:
         path: as of :func:`read`.
         format: as of :func:`read`.
         metric: as of :func:`read`.
         criterion: as of :func:`read_criteria`.
-        each_metric: whether each metric of an evaluation tool's file is a criterion.
+        each_metric: whether each metric of an evaluation tool's file is a criterion in any case.
+        labelled: names of what people labelled, where another file has their labels.
         limit: as of :func:`read`.
         **options: of :meth:`Verdicts.from_frame`.
     """
@@ -216,9 +220,24 @@ def read_each(
     if rows.format == TABLE and not several:
         table = table_of(frame, options, rows.format)
         several = criteria.column_of_criteria(table.frame, None, table.columns, rows.format) is not None
-    if several or each_metric:
+    if several or each_metric or (metric is None and _labelled_apart(rows, labelled)):
         return _by_criterion(path, format, limit, rows, frame, criterion, options)
     return {None: _verdicts(path, rows, frame, options)}
+
+
+def _labelled_apart(rows: VerdictRows, labelled: Collection[Any]) -> bool:
+    """Return whether people labelled several of the metrics that judges state."""
+    if rows.format == TABLE:
+        return False
+    people = [] if rows.human is None or "metric" not in rows.human else rows.human["metric"].dropna().tolist()
+    return len({str(one) for one in rows.frame["metric"]} & {str(one) for one in (*people, *labelled)}) > 1
+
+
+def is_log(path: Path, limit: int = LIMIT) -> bool:
+    """Return whether a file, or the first one in a folder that may hold verdicts, is of an evaluation tool."""
+    if path.is_dir():
+        path = next((file for file in sorted(path.rglob("*")) if file.is_file() and _may_hold_verdicts(file)), path)
+    return not path.is_dir() and _detected(opened(path, limit)) in FORMATS
 
 
 def _rows_and_table(

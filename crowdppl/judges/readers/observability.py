@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from crowdppl.errors import DataError
-from crowdppl.judges.readers.content import Content, first, parsed
+from crowdppl.judges.readers.content import Content, characters, first, parsed
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
@@ -21,6 +21,8 @@ _SESSION = ("sessionId", "session_id", "datasetRunId", "dataset_run_id")
 _STRING_VALUE = ("stringValue", "string_value")
 _DATA_TYPE = ("dataType", "data_type")
 _AUTHOR = ("authorUserName", "author_user_name", "authorUserId", "author_user_id")
+# Columns of the results of an experiment of LangSmith.
+_EXAMPLE, _FEEDBACK = "example_id", "feedback."
 _SPAN = ("span_id", "context.span_id", "spanId", "span.id", "trace_id", "session_id")
 _PHOENIX_NAME = ("annotation_name", "name")
 _KIND = ("annotator_kind", "annotatorKind")
@@ -53,7 +55,7 @@ def langfuse(content: Content, rows: Collector) -> None:
     spellings (``traceId``, ``trace_id``) are accepted. The export states no model, so that a judge has the name of the score,
     and scores with the source ``API`` may come from users: choose with ``metric``.
     """
-    table = list(_rows(content.table))
+    table = list(content.rows)
     several, mixed = (
         _several_observations(table),
         _of_several_kinds(table, (*_TRACE, *_SESSION), ("source",), "ANNOTATION"),
@@ -108,9 +110,10 @@ def _langfuse_value(row: Row) -> Any:
 
 
 def is_langsmith(content: Content) -> bool:
-    """Recognise columns ``run_id``, ``key``, ``feedback_source``, and ``score`` or ``value``."""
+    """Recognise columns ``run_id``, ``key``, ``feedback_source``, and ``score`` or ``value``; or those of an experiment."""
     columns = set(content.columns)
-    return {"run_id", "key", "feedback_source"} <= columns and bool(columns & {"score", "value"})
+    feedback = {"run_id", "key", "feedback_source"} <= columns and bool(columns & {"score", "value"})
+    return feedback or (_EXAMPLE in columns and any(name.startswith(_FEEDBACK) for name in columns))
 
 
 def langsmith(content: Content, rows: Collector) -> None:
@@ -120,11 +123,17 @@ def langsmith(content: Content, rows: Collector) -> None:
     is the ``score``, of categories the ``value``; without both it is ``MISSING``. Feedback whose source has the type ``app`` is
     of people, other feedback (``model``, ``api``, ``auto_eval``) of judges.
 
-    Sources: https://docs.langchain.com/langsmith/feedback-data-format, and ``Feedback`` of
+    *Results of an experiment* (``get_test_results``, ``to_pandas``): a row is an answer to the example ``example_id``, and each
+    column ``feedback.<key>`` has the verdicts of the judge of this name. The system is the name of the file.
+
+    Sources: https://docs.langchain.com/langsmith/feedback-data-format, and ``Feedback`` and ``Client.get_test_results`` of
     https://github.com/langchain-ai/langsmith-sdk. Uncertain: feedback of the type ``api`` may come from users; choose with
     ``metric``. The model that judged is not stated.
     """
-    for n, row in enumerate(_rows(content.table), 1):
+    if "feedback_source" not in content.columns:
+        _experiment(content, rows)
+        return
+    for n, row in enumerate(content.rows, 1):
         item, name = _value(row, "run_id", "trace_id"), _value(row, "key")
         if item is None or name is None:
             raise DataError(f"{content.name}, row {n}: no run or no key of the feedback; export the feedback again")
@@ -138,6 +147,25 @@ def langsmith(content: Content, rows: Collector) -> None:
             rows.person(item, verdict, str(name), annotator=first(source, "user_id", "user_name"), **others)
         else:
             rows.add(item, str(name), verdict, **others)
+
+
+def _experiment(content: Content, rows: Collector) -> None:
+    """Add the verdicts in the results of an experiment."""
+    names = [name for name in content.columns if name.startswith(_FEEDBACK)]
+    answers = [name for name in content.columns if name.startswith("outputs.")]
+    system = content.file.stem
+    for row in content.rows:
+        item = _value(row, _EXAMPLE)
+        if item is None or _value(row, "error") is not None:
+            rows.drop("rows without an example" if item is None else "answers that ended with an error")
+            continue
+        answer = rows.answer(item, system, _value(row, "id"))
+        long = characters(_value(row, answers[0])) if len(answers) == 1 else None
+        for name in names:
+            given = _value(row, name)
+            number = _number(given)
+            verdict = given if number is None else number
+            rows.add(item, name.removeprefix(_FEEDBACK), verdict, system=system, answer=answer, length=long)
 
 
 def is_phoenix(content: Content) -> bool:
@@ -163,7 +191,7 @@ def phoenix(content: Content, rows: Collector) -> None:
     https://arize.com/docs/phoenix/tracing/how-to-tracing/feedback-and-annotations/llm-evaluations. Uncertain: ``model`` in the
     metadata is a habit, not part of the format; a CSV or Parquet file is what a user wrote from one of these tables.
     """
-    table = list(_rows(content.table))
+    table = list(content.rows)
     mixed = _of_several_kinds(table, _SPAN, _KIND, "HUMAN")
     labelled = {_phoenix_name(row, content) for row in table if _value(row, *_LABEL) is not None}
     for row in table:
@@ -197,13 +225,6 @@ def _phoenix_name(row: Row, content: Content) -> str:
 def _phoenix_model(row: Row) -> str | None:
     model = _value(row, *_MODEL) or first(parsed(row.get("metadata")), "model", "model_name")  # of CSV, a text
     return None if model is None else str(model)
-
-
-def _rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    columns = [table.iloc[:, n].astype(object).tolist() for n in range(table.shape[1])]
-    names = [str(name) for name in table.columns]
-    for values in zip(*columns, strict=True):
-        yield dict(zip(names, values, strict=True))
 
 
 def _value(row: Row, *names: str) -> Any:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from crowdppl.judges.readers.content import Content, characters, mapping, objects
+from crowdppl.judges.readers.content import Content, asked_name, characters, mapping, objects
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.states import State
 
@@ -49,9 +49,10 @@ def promptfoo(content: Content, rows: Collector) -> None:
     ``vars``: the value of a single variable, otherwise all as JSON, otherwise the number of the test. Each entry of
     ``gradingResult.componentResults`` is a verdict, ``pass``, with a ``score``. Its metric is the assertion's ``metric``,
     otherwise its type, and the model that judged the assertion's ``provider``. Metrics of one name on an item are numbered by
-    their ``value``: in all tests alike if all have the same. Assertions without a model (``contains``, ``javascript``) are
-    judges, too. Ratings in the web interface (type ``human``) are verdicts of people. Different outputs of a system to one test
-    (``--repeat``) are different answers. The length of an output that is a text is its number of characters.
+    their ``value``: in all tests alike if all have the same. Of one ``value`` by several models they are one metric. Assertions
+    without a model (``contains``, ``javascript``) are judges, too. Ratings in the web interface (type ``human``) are verdicts of
+    people. Different outputs of a system to one test (``--repeat``) are different answers. The length of an output that is a text
+    is its number of characters.
 
     ``UNPARSEABLE`` are entries with ``metadata.graderError``, and those whose ``reason`` says that a grader's reply could not
     be read, ``MISSING`` those whose ``reason`` is the error of a grader that did not reply: promptfoo counts all of them as
@@ -74,7 +75,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
             continue
         item, system = _item(result, n), _system(result, len(prompts) > 1)
         answer = rows.answer(item, system, _output(result))
-        seen: Counter[tuple[str, str]] = Counter()
+        seen: Counter[tuple[str, str, str | None]] = Counter()
         for component in components:
             assertion = mapping(component.get("assertion"))
             kind = str(assertion.get("type") or "assertion")
@@ -82,17 +83,17 @@ def promptfoo(content: Content, rows: Collector) -> None:
                 rows.person(item, component.get("pass"), system=system, answer=answer)
                 continue
             metric = str(assertion.get("metric") or kind)
-            asked = _asked(assertion)
-            seen[metric, asked] += 1
+            asked, model = _asked(assertion), _provider(assertion.get("provider"))
+            seen[metric, asked, model] += 1
             known = numbers.setdefault((None if metric in shared else item, metric), {})
-            number = known.setdefault((asked, seen[metric, asked]), len(known) + 1)
+            number = known.setdefault((asked, seen[metric, asked, model]), len(known) + 1)
             state = _state(component, kind)
             silent += state == State.MISSING
             rows.add(
                 item,
                 metric if number == 1 else f"{metric} {number}",
                 component.get("pass"),
-                model=_provider(assertion.get("provider")),
+                model=model,
                 state=state,
                 score=component.get("score"),
                 system=system,
@@ -155,10 +156,7 @@ def _item(result: Mapping[str, Any], n: int) -> Any:
     if not variables:
         number = result.get("testIdx")
         return n + 1 if number is None else number
-    values = list(variables.values())
-    if len(values) == 1 and isinstance(values[0], (str, int)):
-        return values[0]
-    return json.dumps(variables, sort_keys=True, ensure_ascii=False)
+    return asked_name(variables)
 
 
 def _system(result: Mapping[str, Any], several: bool) -> str | None:

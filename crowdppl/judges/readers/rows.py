@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.errors import DataError, listed, suggestion
+from crowdppl.judges.criteria import SEVERAL_METRICS
 from crowdppl.judges.states import State
 
 # Between the model of a judge and what it measures, in the name of a judge.
@@ -194,8 +195,7 @@ class Collector:
         notes += [f"{self.source}: {count:,} {reason} left out" for reason, count in self.left_out.items()]
         if len(metrics) > 1:
             notes.append(
-                f"{self.source}: {len(metrics):,} metrics, {listed(metrics)}, each a judge; if they do not measure the same, "
-                f"choose with metric=..."
+                f"{self.source}: {len(metrics):,} metrics, {listed(metrics)}, {SEVERAL_METRICS}, choose with metric=..."
             )
         human = [{name: value for name, value in row.items() if name != "number"} for row in people if _is_label(row)]
         if len(human) < len(people):
