@@ -159,11 +159,12 @@ def refusal(file):
     return ""
 
 
+@pytest.mark.parametrize(("seed", "values"), [(0, 20), pytest.param(1, 60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FILES)
-def test_odd_values(name, tmp_path):
+def test_odd_values(name, seed, values, tmp_path):
     content = FILES[name]
     cases = [(path, odd) for path in places(content) for odd in ODD]
-    for path, odd in random.Random(0).sample(cases, 60):
+    for path, odd in random.Random(seed).sample(cases, values):
         file = tmp_path / name
         document = changed(content, path, odd)
         lines = name.endswith(".jsonl") and isinstance(document, list)

@@ -166,8 +166,14 @@ def crowd():
     return two_gaussians(seed=0, labels="constant")
 
 
+@pytest.fixture(scope="module")
+def ideal(crowd):
+    """A classifier trained on the true classes."""
+    return learning.on_truth(crowd.data, dict(zip(crowd.data.items.tolist(), crowd.truth, strict=True)), seed=1)
+
+
 @pytest.mark.parametrize("name", methods())
-def test_learns_reproducibly_and_leaves_random_streams_alone(name, crowd):
+def test_learns_reproducibly_and_leaves_random_streams_alone(name, crowd, ideal):
     """The classes lie on two overlapping Gaussians: the best classifier is right in most cases, and each method gets near it."""
     state, own, there = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
     one, two = (methods()[name](crowd.data, training=Training(epochs=20), seed=s) for s in (1, 1))
@@ -175,7 +181,6 @@ def test_learns_reproducibly_and_leaves_random_streams_alone(name, crowd):
     assert own == random.getstate()
     assert (there == np.random.get_state()[1]).all()  # noqa: NPY002
     np.testing.assert_array_equal(one.probability(), two.probability())
-    ideal = learning.on_truth(crowd.data, dict(zip(crowd.data.items.tolist(), crowd.truth, strict=True)), seed=1)
     features, classes = crowd.features_test, crowd.data.labels[np.asarray(crowd.truth_test)]
     assert one.accuracy(features, classes) > ideal.accuracy(features, classes) - 0.05
     table = one.predict(features)

@@ -20,14 +20,11 @@ from crowdppl.models import DawidSkene, SequentialWorkers
 
 def paths(logs, chain, first, last):
     """Return all paths of one chain and their log joint."""
-    every = list(product(range(logs.shape[-1]), repeat=last - first))
-    joint = []
-    for path in every:
-        total = chain.start[path[0]] + logs[first, path[0]]
-        for t in range(1, len(path)):
-            total = total + chain.moves[path[t - 1], path[t]] + logs[first + t, path[t]]
-        joint.append(total)
-    return np.array(every), torch.stack(joint)
+    every = torch.tensor(list(product(range(logs.shape[-1]), repeat=last - first)))  # (paths, steps)
+    joint = chain.start[every[:, 0]] + logs[first, every[:, 0]]
+    for t in range(1, last - first):
+        joint = joint + chain.moves[every[:, t - 1], every[:, t]] + logs[first + t, every[:, t]]
+    return every, joint
 
 
 @pytest.fixture(params=["compiled", "torch"])
@@ -54,8 +51,7 @@ def test_forward_backward_equals_all_paths(backend, forbidden):
             wanted = torch.stack([weight[every[:, t] == s].sum() for s in range(5)])
             torch.testing.assert_close(out.probability[first + t], wanted, rtol=0, atol=1e-12)
         for t in range(1, last - first):
-            for one, path in zip(weight, every, strict=True):
-                pairs[path[t - 1], path[t]] += one
+            pairs.index_put_((every[:, t - 1], every[:, t]), weight, accumulate=True)
         starts += out.probability[first]
     torch.testing.assert_close(out.pairs, pairs, rtol=0, atol=1e-11)
     torch.testing.assert_close(out.starts, starts, rtol=0, atol=1e-12)
@@ -108,7 +104,7 @@ def test_drawn_paths_have_the_posterior_probabilities(backend):
         torch.manual_seed(5)
         drawn = draw_states(logs.expand(4000, -1, -1), chain, data)
     every, joint = paths(logs, chain, 0, 3)
-    weight = joint.softmax(0).numpy()
+    every, weight = every.numpy(), joint.softmax(0).numpy()
     codes = drawn[:, :3].numpy() @ [25, 5, 1]
     for probability in (0.02, 0.1):
         chosen = weight > probability

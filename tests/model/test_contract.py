@@ -188,7 +188,7 @@ def test_simulation(case):
 @pytest.mark.parametrize(
     ("case", "method"),
     [
-        pytest.param(c, m, marks=turn(n, {"em": 7, "svi": 13}[m]), id=f"{c.name}-{m}")
+        pytest.param(c, m, marks=turn(n, {"em": 11, "svi": 23}[m]), id=f"{c.name}-{m}")
         for n, c in enumerate(CASES)
         for m in ("em", "svi")
         if m in c.methods and not has_networks(c)
