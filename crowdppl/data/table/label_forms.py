@@ -16,8 +16,10 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.data.table.identifier_forms import SHEET_DATE, decoded
+from crowdppl.data.table.identifier_forms import SHEET_DATE
+from crowdppl.data.table.label_texts import notes_on_texts
 from crowdppl.data.table.label_values import RIGHT, WRONG, notes_on_fractions, notes_on_values, plain_signs, two_ways
+from crowdppl.data.table.name_forms import decoded
 from crowdppl.data.table.spellings import folded, visible
 from crowdppl.errors import listed
 
@@ -47,6 +49,8 @@ _PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s
 _NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
 # Signs as addresses write them.
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
+# A letter by its number, and a sign behind a stroke, as programs protect it.
+_ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(?=[,;|\"'])")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
 # What may stand between the letters of a name; between digits it is a part of a number.
 _GAPS = re.compile(r"(?<=[^\W\d])[\s_.-]+(?=\w)|(?<=\d)[\s_.-]+(?=[^\W\d])")
@@ -59,6 +63,7 @@ _DIGITS = {
     str(n): word
     for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 }
+_LOOKS_LIKE = {"O": "0", "o": "0", "l": "1", "I": "1", "|": "1"}
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
 # Workers whose labels are not those of others gave at least so many different ones, and each so many times on the mean.
@@ -88,10 +93,10 @@ def notes_on(
         role: what the workers are called.
         fix: what to do where labels are one. Defaults to the option ``map``.
     """
+    notes = notes_on_texts([str(name) for name in labels.tolist()], len(label), where) if role == "workers" else []
     if not 2 < len(labels) <= MOST:
-        return []
+        return notes
     names = [str(name) for name in labels.tolist()]
-    notes = []
     pairs = _pairs(names) if labels.dtype == object else []
     if pairs:
         examples = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:3])
@@ -136,6 +141,7 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _bare(name: str) -> str:
     text = visible(html.unescape(unquote(name) if _ENCODED.search(name) else name))
+    text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", text)
     paired = _PAIRED.fullmatch(text.strip())
     text = _TAG.sub("", text) if paired is None else paired["angle"] or paired["star"]
     while (shorter := _AROUND.sub("", text)) != text:
@@ -200,7 +206,12 @@ def _with_codes(names: Sequence[str]) -> list[tuple[str, str]]:
         if len(matching) == 1 and (len(key) > 1 or key.isdecimal()):
             pairs.append((matching[0], short))
     words = {folded(name): name for name in names}
-    return pairs + [(words[word], words[digit]) for digit, word in _DIGITS.items() if digit in words and word in words]
+    pairs += [(words[word], words[digit]) for digit, word in _DIGITS.items() if digit in words and word in words]
+    # A letter beside digits only, one of which it looks like.
+    letters = [name for name in names if not name.isdecimal()]
+    if len(letters) == 1 and (digit := _LOOKS_LIKE.get(letters[0])) in names:
+        pairs.append((letters[0], str(digit)))
+    return pairs
 
 
 def _all_in_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
