@@ -67,6 +67,10 @@ def parts_of(judge: object) -> Model:
         word, sign = match.groups() if match else ("", "")
         named = sign == "/" or (sign == ":" and word in _BEFORE_COLON) or (sign == "." and word in _BEFORE_POINT)
         if match is None or not (named or word in _HOSTS):
+            # Names such as llm:mistral-7b/prompt-1 say of what they are before a stroke, too.
+            before, slash, after = rest.partition("/")
+            if slash and before and after and ": " not in before:
+                maker, rest = maker or before, after
             return Model(maker, _INTERFACE.sub("", rest), routed)
         if word in _HOSTS:
             routed = True

@@ -28,6 +28,9 @@ def verdicts(names):
         ("gpt-4o: helpful", "", "gpt-4o: helpful"),
         ("Qwen2.5-0.5B", "", "qwen2.5-0.5b"),
         ("judge.1", "", "judge.1"),
+        ("llm:mistral-7b/1", "llm:mistral-7b", "1"),
+        ("Command R+/x", "command r+", "x"),
+        ("/x", "", "/x"),
     ],
 )
 def test_parts_of_a_name(judge, maker, model):

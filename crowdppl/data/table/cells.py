@@ -115,7 +115,8 @@ def plain(value: Any) -> Any:
         return str(value).lower()
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and value.is_integer():
+    # Larger ones were rounded when they were written.
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value if isinstance(value, (str, int)) else str(value)
 

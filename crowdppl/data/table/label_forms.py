@@ -20,6 +20,7 @@ from crowdppl.data.table.identifier_forms import SHEET_DATE
 from crowdppl.data.table.label_texts import notes_on_texts
 from crowdppl.data.table.label_values import RIGHT, WRONG, notes_on_fractions, notes_on_values, plain_signs, two_ways
 from crowdppl.data.table.name_forms import decoded
+from crowdppl.data.table.one_sided import notes_on_one_sided
 from crowdppl.data.table.spellings import folded, visible
 from crowdppl.errors import listed
 
@@ -97,6 +98,7 @@ def notes_on(
     if not 2 < len(labels) <= MOST:
         return notes
     names = [str(name) for name in labels.tolist()]
+    notes += notes_on_one_sided(label, worker, names, len(workers), where) if role == "workers" else []
     pairs = _pairs(names) if labels.dtype == object else []
     if pairs:
         examples = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:3])
