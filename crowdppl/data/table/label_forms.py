@@ -46,6 +46,8 @@ _WITH_NUMBER = re.compile(
 # Marks around a label that people add or leave out; < > and * only in pairs around a word: A* and <= are labels.
 _AROUND = re.compile(r"^[\s\"'`(\[]+(?=.*\w)|(?<=\w)[\s\"'`)\].,;:!]+$")
 _PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s*\*+")
+# Signs of a hashtag, of doubt and of roughly, and the word label, as programs write it before or behind one.
+_WRAPPED = re.compile(r"^(?:[#~](?=\w)|_*label(?:__|[:=]\s*)(?=\w))|(?<=\w)(?:\?+|[_ ]label)$", re.IGNORECASE)
 # A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
 _NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
 # Signs as addresses write them.
@@ -146,6 +148,7 @@ def _bare(name: str) -> str:
     text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", text)
     paired = _PAIRED.fullmatch(text.strip())
     text = _TAG.sub("", text) if paired is None else paired["angle"] or paired["star"]
+    text = _WRAPPED.sub("", text) or text
     while (shorter := _AROUND.sub("", text)) != text:
         text = shorter
     text = re.sub(r"^(\d+),(\d+)$", r"\1.\2", text)

@@ -29,6 +29,13 @@ _DATES = tuple(
 _UNITS = r"(?:hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|ms)"
 _DURATION = re.compile(rf"(?:\d+(?:[.,]\d+)? ?{_UNITS}[ ,]*)+", re.IGNORECASE)
 _UNIT = re.compile(r"[a-z]+", re.IGNORECASE)
+# Two labels of which a worker was not sure, or of which one replaced the other; and a number with a unit or a currency.
+_EITHER = re.compile(r"(\w.*?) ?(?: or | oder | ou |->|\u2192) ?(\w.*)")
+_CURRENCY = "[$\u20ac\u00a3\u00a5]"
+_MEASURED = re.compile(
+    rf"{_CURRENCY} ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:{_CURRENCY}|mm|cm|km|kg|mg|ml|px|usd|eur|years?|yrs?|stars?|points?)",
+    re.IGNORECASE,
+)
 _OBJECT = re.compile(r"<.+ at 0x[0-9a-fA-F]+>")
 _FORMULA = re.compile(r"=[A-Z][A-Z0-9.]*\(.*\)", re.DOTALL)
 
@@ -46,9 +53,9 @@ def notes_on_texts(names: Sequence[str], annotations: int, where: str) -> list[s
         (_OBJECT, "are addresses of objects in the memory of a program", "write the label itself"),
         (_FORMULA, "are formulas of a spreadsheet", "save the values of the cells"),
     ):
-        found = [name for name in first if pattern.fullmatch(name)]
-        if found:
-            return [f"{where}: labels such as {listed(found, 2)} {what}; {advice}"]
+        odd = [name for name in first if pattern.fullmatch(name)]
+        if odd:
+            return [f"{where}: labels such as {listed(odd, 2)} {what}; {advice}"]
     forms = [next((n for n, form in enumerate(_DATES) if form.fullmatch(name.strip())), None) for name in first]
     kinds = dict(zip(forms, first, strict=True))
     if len(first) > 1 and None not in kinds and len(kinds) > 1:
@@ -56,6 +63,20 @@ def notes_on_texts(names: Sequence[str], annotations: int, where: str) -> list[s
             f"{where}: labels are dates in several forms ({listed(list(kinds.values()), 3)}), so that one date may be several "
             f"classes; write all in one form, or name the column of labels with label=..."
         ]
+    both = [name for name in first if (match := _EITHER.fullmatch(name)) and {match[1], match[2]} <= set(first)]
+    if both:
+        return [
+            f"{where}: labels such as {listed(both, 2)} name two other labels and are classes of their own; if a worker could "
+            f"not decide, add missing={both[0]!r}"
+        ]
+    for name in first:
+        match = _MEASURED.fullmatch(name.strip())
+        number = (match[1] or match[2]) if match else None
+        if number in first:
+            return [
+                f"{where}: {name!r} and {number!r} may be one number with a unit and without it, and are different classes; "
+                f"write all alike"
+            ]
     if len(first) > 2 and all(_DURATION.fullmatch(name.strip()) for name in first):
         units = {" ".join(_UNIT.findall(name)).casefold(): name for name in first}
         if len(units) > 1:

@@ -75,7 +75,7 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
 def _padded(texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs of a name and an earlier one that differ in zeros before a number behind letters, such as W01 and W1."""
     first: dict[str, str] = {}
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     if not _PADDED.search("\0".join(texts)):
         return pairs
     for name in texts:
