@@ -34,6 +34,7 @@ _AGAIN = re.compile(
     r"| ?\([^()]*conflicted copy[^()]*\))?",
     re.IGNORECASE,
 )
+_DATE = re.compile(r"(?:(?:annotations?|labels?|export|data|results?|session|batch)[-_ ])?[12]\d{3}-[01]\d-[0-3]\d")
 # Folders and files by the value of a column, as programs for large data write them.
 _OF_COLUMN = re.compile(r"\w+=(?=.)")
 
@@ -66,6 +67,11 @@ def with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: 
         notes.append(
             f"{source}: the column {str(others[0])!r} is not taken for the workers, as it has one value for each item or each "
             f"file; if it names them, worker={str(others[0])!r} uses it"
+        )
+    if all(map(_DATE.fullmatch, workers)):
+        notes.append(
+            f"{source}: the names of the {what} are dates, such as {workers[0]!r}: if these are days of work and no people, "
+            f"add a column {WORKER_COLUMNS[0]!r} to all of them"
         )
     return notes + _of_copies(list(dict.fromkeys(workers)), source)
 

@@ -59,12 +59,12 @@ def durations(column: pd.Series[Any], where: str) -> tuple[Array, list[str]]:
     if invalid.any():
         rows = np.flatnonzero(np.append(invalid, False)[codes])
         raise DataError(f"{where}, {rows_text(rows)}: {reason}")
-    return np.append(values, np.nan)[codes], notes + _of_units(column, values, where)
+    return np.append(values, np.nan)[codes], notes or _of_units(str(column.name), values, where)
 
 
-def _of_units(column: pd.Series[Any], values: Array, where: str) -> list[str]:
+def _of_units(name: str, values: Array, where: str) -> list[str]:
     """Return a note on numbers that are probably no seconds, by the name of their column."""
-    unit = _UNIT.search(str(column.name)) if pd.api.types.is_numeric_dtype(column.dtype) else None
+    unit = _UNIT.search(name)
     if unit is None or np.isnan(values).all():
         return []
     what, factor = ("milliseconds", "divide them by 1,000") if unit["ms"] else ("minutes", "multiply them by 60")

@@ -60,7 +60,6 @@ _LISTED, _SHARED_CELL = re.compile(r"\s*[;|]\s*"), re.compile(r"\s*[;,|]\s*")
 # Names of sessions by their time, after the name of a data set or without one; at least so many show it.
 _TIME = re.compile(
     r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
-    r"|(?:(?:annotations?|labels?|export|data|results?|session|batch)[-_ ])?[12]\d{3}-[01]\d-[0-3]\d"
 )
 _NETWORK = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){4,7}", re.IGNORECASE)
 _SESSION = re.compile(

@@ -69,6 +69,12 @@ def test_names_of_people_are_no_copies(tmp_path):
     assert not any("taken for another worker" in note for note in data.notes)
 
 
+@pytest.mark.parametrize(("start", "asked"), [("", True), ("export_", True), ("ann_", False)])
+def test_names_that_are_dates(tmp_path, start, asked):
+    data = folder(tmp_path, {f"{start}2024-01-0{n}.csv": own("abab"[n:] + "ab"[:n]) for n in (1, 2)})
+    assert any("the names of the files are dates" in note for note in data.notes) == asked
+
+
 def test_folders_by_the_value_of_a_column(tmp_path):
     data = folder(tmp_path, {"worker=ann/part-0.csv": own("abab"), "worker=bob/part-0.csv": own("abbb")})
     assert data.workers.tolist() == ["ann", "bob"]
