@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,25 +11,10 @@ import pandas as pd
 
 from crowdppl.data.table.identifiers import Coded
 from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.judges.model_names import family_of, makers_of
 from crowdppl.judges.table import Table
 
 Array = npt.NDArray[Any]
-
-_LETTERS = re.compile(r"[^\W\d_]+")
-
-
-def family_of(judge: object) -> str:
-    """Return the family that a judge's name suggests, in lower case.
-
-    It is the text before the first ``/`` (``openai/gpt-4o``: ``openai``), otherwise the letters before the first digit or mark
-    (``gpt-4o``: ``gpt``, ``Llama3-70B``: ``llama``), otherwise the name.
-    """
-    name = str(judge).strip()
-    maker, slash, _ = name.partition("/")
-    if slash and maker.strip():
-        return maker.strip().lower()
-    letters = _LETTERS.match(name)
-    return (letters.group() if letters else name).lower()
 
 
 def families_of(
@@ -61,14 +45,15 @@ def families_of(
     stated = table.one_per(column, "family", judges, "judge").tolist()
     chosen: list[str] = []
     derived: list[str] = []
+    makers = makers_of(judges.names.tolist())
     for judge, code in zip(judges.names.tolist(), stated, strict=True):
         if judge not in known and code < 0:
-            derived.append(family_of(judge))
+            derived.append(family_of(judge, makers))
         chosen.append(known[judge] if judge in known else str(column.names[code]) if code >= 0 else derived[-1])
     codes, distinct = pd.factorize(np.array(chosen, dtype=object))
     if derived:
         notes.append(
-            f"{table.source}: families of {len(derived):,} of {len(chosen):,} judges are the beginning of their names: "
+            f"{table.source}: families of {len(derived):,} of {len(chosen):,} judges are read from their names: "
             f"{listed(dict.fromkeys(derived), 8)}; state them in a column 'family' if they are others"
         )
     absent = [judge for judge in known if judge not in set(judges.names.tolist())]

@@ -11,8 +11,8 @@ from scipy.special import betaincinv
 
 from crowdppl.judges import length_bias
 from crowdppl.judges.draws import DIFFERENCE, TruthDraws
-from crowdppl.judges.families import family_of
 from crowdppl.judges.features import by_judge
+from crowdppl.judges.model_names import family_of, makers_of
 from crowdppl.judges.panel_table import COMMON, Correlations
 from crowdppl.judges.states import State
 from crowdppl.judges.system_table import question_weights
@@ -241,7 +241,8 @@ def _self_preference(draws: TruthDraws) -> Array | None:
     v = draws.verdicts
     if not len(v.systems):
         return None
-    of_system = np.append(np.array([family_of(s) for s in v.systems], dtype=object), [None])
+    makers = makers_of(v.judges.tolist())
+    of_system = np.append(np.array([family_of(s, makers) for s in v.systems], dtype=object), [None])
     own_family = v.families[v.family][v.judge]  # of each row
     first = of_system[v.system][v.item] == own_family
     second = of_system[v.opponent][v.item] == own_family

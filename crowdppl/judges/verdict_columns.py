@@ -13,7 +13,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.table.identifiers import Coded, rows_text
 from crowdppl.data.table.names_in_doubt import check_names
 from crowdppl.errors import DataError
-from crowdppl.judges import criteria, doubts, pairwise, values
+from crowdppl.judges import criteria, doubts, model_names, pairwise, values
 from crowdppl.judges.families import families_of
 from crowdppl.judges.labelled import Labelled, labelled, with_scores
 from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS, lengths
@@ -65,6 +65,7 @@ def fields_of(
     unit = units(table)
     for role, named in (("judge", judges.names), ("item", unit.items)):
         check_names(named, role, table.source, notes)
+    notes += model_names.notes_on(judges.names.tolist(), notes, table.source)
     clusters, of_item = _clusters(table, unit)
     long = lengths(table, Coded(unit.item, unit.items), unit.turned, stated=length_stated, notes=notes)
     kept = ~_copies(table, notes)

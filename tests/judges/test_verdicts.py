@@ -9,7 +9,7 @@ import pytest
 
 from crowdppl.errors import CrowdpplWarning, DataError, OptionError
 from crowdppl.judges import State, Verdicts
-from crowdppl.judges.families import family_of
+from crowdppl.judges.model_names import family_of
 from crowdppl.judges.states import ABSTAINED, UNPARSEABLE
 
 
@@ -337,7 +337,7 @@ def test_families_by_column_and_mapping():
     assert v.notes[-1] == "families names 'gemini', which gave no verdict"
     v = Verdicts.from_frame(table.drop(columns="family"))
     assert v.notes[-1] == (
-        "the verdicts: families of 3 of 3 judges are the beginning of their names: 'gpt', 'o', 'claude'; state them in "
+        "the verdicts: families of 3 of 3 judges are read from their names: 'gpt', 'o', 'claude'; state them in "
         "a column 'family' if they are others"
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import re
 import tempfile
@@ -17,9 +16,11 @@ import pandas as pd
 import pyarrow
 
 from crowdppl.data.readers.brat import STANDOFF, TEXT
+from crowdppl.data.readers.copied_files import copies_among
 from crowdppl.data.readers.joined_tables import with_equal_columns, with_workers
 from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, decompressed
 from crowdppl.data.readers.records import Choices, Records, uniform
+from crowdppl.data.readers.services import POTATO
 from crowdppl.data.readers.source import ENDINGS, SourceFile, folder_names, stem
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.table.rows_in_doubt import NOTED
@@ -95,6 +96,8 @@ def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
     """
     standoff = any(_is_data(name, (STANDOFF,)) for name in names)
     chosen = sorted((name for name in names if _is_data(name, (STANDOFF, TEXT) if standoff else ENDINGS)), key=_natural)
+    # Potato writes more beside the annotations of each person.
+    chosen = [name for name in chosen if name.stem == POTATO] or chosen
     if not chosen:
         others = f"; it has {listed(map(str, names), 3)}" if names else ""
         raise FileError(f"{source} contains no file of annotations ({', '.join(ENDINGS)}){others}")
@@ -215,6 +218,9 @@ def merged(
         DataError: if tables have different columns.
     """
     notes = [f"{source}: {len(parts):,} files are read as one"] if len(parts) > 1 else []
+    bare = [file for part, file in zip(parts, files, strict=True) if not len(part.frame)]
+    if bare and len(parts) > len(bare):
+        notes.append(left_out(bare, source, "without a row"))
     if tables and len(parts) > 1:
         notes += with_workers(parts, files, source, choices)
         notes += with_equal_columns(parts, files, source, choices)
@@ -222,7 +228,7 @@ def merged(
     if len(parts) == 1:
         return first
     _require_one_question(parts, files)
-    notes += _copies(parts, files, source)
+    notes += copies_among(parts, files, source)
     names = dict.fromkeys(name for part in parts for name in part.frame.columns)
     columns = [_joined([_column(part.frame, name) for part in parts]) for name in names]
     frame = pd.concat(columns, axis=1).set_axis(pd.Index(list(names), dtype=object), axis=1)
@@ -272,26 +278,6 @@ def _joined(columns: list[Any]) -> Any:
             both = [column.map(str, na_action="ignore") for column in both]
         columns = both
     return pd.concat(columns, ignore_index=True)
-
-
-def _copies(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
-    """Return a note where files have the same annotations by the same workers, as copies do: they count twice."""
-    by_size: dict[tuple[int, ...], list[int]] = {}
-    for n, (part, file) in enumerate(zip(parts, files, strict=True)):
-        by_size.setdefault((*part.frame.shape, file.path.stat().st_size), []).append(n)
-    pairs = [
-        (earlier, later)
-        for group in by_size.values()
-        for earlier, later in itertools.pairwise(group)
-        if len(parts[later].frame) > 1 and parts[later].frame.astype(str).equals(parts[earlier].frame.astype(str))
-    ]
-    if not pairs:
-        return []
-    earlier, later = (files[n].name.removeprefix(f"{source}: ") for n in pairs[0])
-    rest = "" if len(pairs) == 1 else f", and {len(pairs) - 1:,} more"
-    return [
-        f"{source}: {later!r} has the annotations of {earlier!r}{rest}; if it is a copy, remove it: they count twice"
-    ]
 
 
 def _require_one_question(parts: Sequence[Records], files: Sequence[SourceFile]) -> None:

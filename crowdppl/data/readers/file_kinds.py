@@ -95,6 +95,16 @@ _TEXTS: tuple[tuple[bytes, str], ...] = (
         b"version https://git-lfs.github.com/spec",
         "a pointer of Git LFS, not the file that it stands for: fetch it with git lfs pull",
     ),
+    (b"-----BEGIN PGP MESSAGE-----", "encrypted (PGP): decrypt it with gpg --decrypt"),
+    (b"age-encryption.org/", "encrypted (age): decrypt it with age --decrypt"),
+    (b"Salted__", "encrypted (OpenSSL): decrypt it with openssl enc -d"),
+    (
+        b"/annex/objects/",
+        "a pointer of git-annex, not the file that it stands for: fetch it with git annex get",
+    ),
+    (b"outs:\n- ", "a pointer of DVC, not the file that it stands for: fetch it with dvc pull"),
+    (b"[InternetShortcut]", "a link, not data: download what it leads to, as CSV"),
+    (b"data:text/csv", "an address with the data in it (data:): save the data as CSV"),
     (b"TY  - ", f"a list of references (RIS), not a table; {_EXPORT}"),
     (b"@article{", f"a list of references (BibTeX), not a table; {_EXPORT}"),
     (b"@relation ", f"a table of Weka (ARFF), which is not read; {_EXPORT}"),
@@ -108,6 +118,12 @@ _TEXTS: tuple[tuple[bytes, str], ...] = (
     (b"- task:", f"YAML, which is not read; {_EXPORT}"),
     (b"- id:", f"YAML, which is not read; {_EXPORT}"),
 )
+
+
+# A single address, a conflict that Git marked, and a difference of two files.
+_LINK = re.compile(rb"https?://\S+\s*")
+_CONFLICT = re.compile(rb"^<{7} [^\n]*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ", re.MULTILINE)
+_DIFFERENCE = re.compile(rb"(diff --git [^\n]*\n(?:[^\n]*\n){1,4}?)?--- [^\n]*\n\+\+\+ [^\n]*\n@@ ")
 
 
 def other_kind(start: bytes, path: Path) -> str | None:
@@ -125,6 +141,12 @@ def other_kind(start: bytes, path: Path) -> str | None:
     named = next((kind for beginning, kind in _TEXTS if text.startswith(beginning)), None)
     if named is not None:
         return named
+    if _LINK.fullmatch(text):
+        return "a link, not data: download what it leads to, as CSV"
+    if b"<<<<<<< " in text and _CONFLICT.search(text):
+        return "in conflict: it has marks of Git (<<<<<<<) and two versions of some rows; resolve the conflict first"
+    if _DIFFERENCE.match(text):
+        return "the difference of two files, not a table; apply it with git apply or patch, and read the file"
     if _PICKLE.match(start):
         return f"a pickle of Python, which can run any code and is never opened; {_DATA_FRAME}"
     if start.startswith(_OLD_OFFICE):

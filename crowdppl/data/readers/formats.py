@@ -16,6 +16,7 @@ from crowdppl.data.readers import (
     json_kinds,
     label_studio,
     platforms,
+    services,
     shared_tasks,
     tools,
     wide,
@@ -58,6 +59,7 @@ FORMATS = {
     "zooniverse": Format(
         zooniverse.zooniverse, "Zooniverse's export of classifications (CSV)", table=zooniverse.is_zooniverse
     ),
+    "rayyan": Format(services.rayyan, "Rayyan's references with decisions (CSV)", table=services.is_rayyan),
     "forms": Format(
         forms.forms, "Google Forms, Microsoft Forms or a survey (CSV), a question for each item", table=forms.is_forms
     ),
@@ -71,6 +73,9 @@ FORMATS = {
     "sagemaker": Format(tools.sagemaker, "SageMaker Ground Truth's worker responses (JSON)", record=tools.is_sagemaker),
     "argilla": Format(argilla.argilla, "Argilla's records (JSON, JSON Lines)", record=argilla.is_argilla),
     "doccano": Format(tools.doccano, "doccano's JSON Lines", record=tools.is_doccano),
+    "labelbox": Format(services.labelbox, "Labelbox's export (JSON Lines, JSON)", record=services.is_labelbox),
+    "kili": Format(services.kili, "Kili's export (JSON)", record=services.is_kili),
+    "potato": Format(services.potato, "Potato's annotated instances (JSON Lines)", record=services.is_potato),
     "peerannot": Format(tools.peerannot, "peerannot's answers.json"),
     "lewidi": Format(shared_tasks.lewidi, "Le-Wi-Di's items with annotators and annotations (JSON)"),
     "wide": Format(wide.wide, "a table with a column for each worker (cleanlab, snorkel)"),
@@ -90,6 +95,9 @@ QUESTIONS = (
     "label-studio",
     "sagemaker",
     "argilla",
+    "labelbox",
+    "kili",
+    "potato",
 )
 
 
@@ -139,6 +147,11 @@ def _detect(file: SourceFile, choices: Choices) -> str:
     tool = json_kinds.tool(first)
     if tool is not None:
         raise FileError(f"{file.name} is {tool}")
+    said = json_kinds.message(single)
+    if said is not None:
+        raise FileError(
+            f"{file.name} is the message of a server, {said!r}, not data: the download was refused; repeat it"
+        )
     other = json_kinds.description(single)
     if other is not None:
         raise FileError(f"{file.name} is JSON with {other}; export the labels of each annotator")

@@ -28,7 +28,15 @@ _AUTHORS = 0.5
 # How much larger the share of items in common is for files or folders of several workers.
 _CLEARLY = 2
 # What programs and people add to the name of a copy or a further version.
-_AGAIN = re.compile(r"(.+?)(?: ?\(\d+\)|[ _-]+(?:copy|kopie|v\d+|new|final)(?: ?\(?\d+\)?)?)", re.IGNORECASE)
+_AGAIN = re.compile(
+    r"(?:copy of |kopie von |copie de )?(.+?)"
+    r"(?: ?\(\d+\)|[ _-]+(?:copy|kopie|copie|copia|v\d+|new|final|old|backup|bak)(?: ?\(?\d+\)?)?"
+    r"| ?\([^()]*conflicted copy[^()]*\))?",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"(?:(?:annotations?|labels?|export|data|results?|session|batch)[-_ ])?[12]\d{3}-[01]\d-[0-3]\d")
+# Folders and files by the value of a column, as programs for large data write them.
+_OF_COLUMN = re.compile(r"\w+=(?=.)")
 
 
 def with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: str, choices: Choices) -> list[str]:
@@ -49,6 +57,9 @@ def with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: 
             return []
         others += [name] if _may_be_of_items(parts, name, choices, source) else []
     workers, what = _workers(files, items, source)
+    keys = [_OF_COLUMN.match(name) for name in workers]
+    if all(keys) and len({match[0] for match in keys if match}) == 1:
+        workers = [_OF_COLUMN.sub("", name, count=1) for name in workers]
     for part, worker in zip(parts, workers, strict=True):
         part.frame.insert(0, WORKER_COLUMNS[0], worker)
     notes = [f"{source}: no column {WORKER_COLUMNS[0]!r}, the names of the {what} are the workers"]
@@ -57,13 +68,30 @@ def with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: 
             f"{source}: the column {str(others[0])!r} is not taken for the workers, as it has one value for each item or each "
             f"file; if it names them, worker={str(others[0])!r} uses it"
         )
-    again = [(name, m[1]) for name in dict.fromkeys(workers) if (m := _AGAIN.fullmatch(name)) and m[1] in workers]
-    if again:
+    if all(map(_DATE.fullmatch, workers)):
         notes.append(
-            f"{source}: {listed([name for name, _ in again], 3)} {'is' if len(again) == 1 else 'are'} taken for another worker "
-            f"than {again[0][1]!r}; if it is a copy, remove it, and if it is by the same worker, join the files"
+            f"{source}: the names of the {what} are dates, such as {workers[0]!r}: if these are days of work and no people, "
+            f"add a column {WORKER_COLUMNS[0]!r} to all of them"
         )
-    return notes
+    return notes + _of_copies(list(dict.fromkeys(workers)), source)
+
+
+def _of_copies(workers: Sequence[str], source: str) -> list[str]:
+    """Return a note on names of workers that are one but for what is added to a copy or a further version."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in workers:
+        match = _AGAIN.fullmatch(name)
+        groups[match[1] if match else name].append(name)
+    again = []
+    for plain, group in groups.items():
+        first = plain if plain in group else group[0]
+        again += [(name, first) for name in group if name != first]
+    if not again:
+        return []
+    return [
+        f"{source}: {listed([name for name, _ in again], 3)} {'is' if len(again) == 1 else 'are'} taken for another worker "
+        f"than {again[0][1]!r}; if it is a copy, remove it, and if it is by the same worker, join the files"
+    ]
 
 
 def _usual(frame: pd.DataFrame, names: tuple[str, ...]) -> Any:

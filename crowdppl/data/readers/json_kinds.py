@@ -25,22 +25,10 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 # By keys of the first record and what they hold: tools that are not read, and where items, workers and labels stand in them.
 _TOOLS: tuple[tuple[dict[str, type], str, str], ...] = (
-    (
-        {"data_row": dict, "projects": dict},
-        "Labelbox",
-        "'data_row', 'label_details.created_by' and 'annotations.classifications'",
-    ),
-    ({"DataRow ID": str, "Label": dict}, "Labelbox", "'DataRow ID', 'Created By' and 'Label.classifications'"),
-    ({"externalId": str, "labels": list}, "Kili", "'externalId', 'labels.author' and 'labels.jsonResponse'"),
     ({"label_hash": str, "data_units": dict}, "Encord", "'data_title', 'createdBy' and 'classification_answers'"),
     ({"metadata": dict, "instances": list}, "SuperAnnotate", "'metadata.name', 'createdBy' and 'className'"),
     ({"annotatable": dict, "entities": list}, "tagtog", "the file, 'confidence.who' and 'metas'"),
     ({"examples": list, "relations": list}, "LightTag", "'example_id', 'annotated_by' and 'classifications'"),
-    (
-        {"label_annotations": dict, "span_annotations": dict},
-        "Potato",
-        "'id', the folder of the annotator and 'label_annotations'",
-    ),
     ({"task_id": str, "type": str, "response": dict}, "Scale", "'task_id', the worker and 'response'"),
 )
 # Tools whose keys are common words: the objects under them are not empty.
@@ -56,6 +44,30 @@ def description(document: Any) -> str | None:
     if document.get("type") not in (None, "FeatureCollection", "Feature") and "features" in document:
         return None
     return next((kind for keys, kind in _OTHERS if all(key in document for key in keys)), None)
+
+
+# Keys of the answer of a server in place of data.
+_MESSAGES = (
+    "error",
+    "errors",
+    "message",
+    "detail",
+    "documentation_url",
+    "status",
+    "code",
+    "request_id",
+    "title",
+    "type",
+)
+
+
+def message(document: Any) -> str | None:
+    """Return the message of a server that refused the data, ``None`` for other documents."""
+    if not isinstance(document, Mapping) or not document or not set(map(str, document)) <= set(_MESSAGES):
+        return None
+    said = next((document[key] for key in _MESSAGES[:4] if document.get(key)), None)
+    said = said.get("message", said) if isinstance(said, Mapping) else said
+    return said[:120] if isinstance(said, str) else None
 
 
 def tool(record: Any) -> str | None:

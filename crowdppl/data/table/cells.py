@@ -69,7 +69,8 @@ PARTS = frozenset(
 # Keys of answers that are not classes.
 _NO_CLASSES = {"text": "a text", "ranker": "a ranking", "rank": "a ranking", "datetime": "a date", "box": "a region"}
 # Keys that name a person, the most readable first.
-_PERSON = ("email", "username", "user_name", "user", "name", "worker_id", "workerId", "user_id", "id", "_id")
+IDENTIFIERS = ("worker_id", "workerId", "user_id", "id", "_id")
+_PERSON = ("email", "username", "user_name", "user", "name", *IDENTIFIERS)
 
 _SEVERAL = "holds several answers ({}); write the one to be read in a column of its own"
 
@@ -114,7 +115,8 @@ def plain(value: Any) -> Any:
         return str(value).lower()
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and value.is_integer():
+    # Larger ones were rounded when they were written.
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value if isinstance(value, (str, int)) else str(value)
 

@@ -21,6 +21,8 @@ _CLOCK = re.compile(r"(?:(?P<d>\d+) days?,? )?(?P<h>\d{1,3}):(?P<m>[0-5]\d):(?P<
 _ISO = re.compile(
     r"P(?:(?P<d>\d+)D)?(?:T(?=\d)(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:[.,]\d+)?)S)?)?", re.ASCII
 )
+# Units at the end of the name of a column, or in brackets.
+_UNIT = re.compile(r"[\W_](?:(?P<ms>ms|msec|millis|milliseconds?)|mins?|minutes?)\W*$", re.IGNORECASE)
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
@@ -57,7 +59,19 @@ def durations(column: pd.Series[Any], where: str) -> tuple[Array, list[str]]:
     if invalid.any():
         rows = np.flatnonzero(np.append(invalid, False)[codes])
         raise DataError(f"{where}, {rows_text(rows)}: {reason}")
-    return np.append(values, np.nan)[codes], notes
+    return np.append(values, np.nan)[codes], notes or _of_units(str(column.name), values, where)
+
+
+def _of_units(name: str, values: Array, where: str) -> list[str]:
+    """Return a note on numbers that are probably no seconds, by the name of their column."""
+    unit = _UNIT.search(name)
+    if unit is None or np.isnan(values).all():
+        return []
+    what, factor = ("milliseconds", "divide them by 1,000") if unit["ms"] else ("minutes", "multiply them by 60")
+    return [
+        f"{where}: {np.nanmedian(values):,g} is read as a number of seconds, though the name of the column says {what}; {factor} "
+        f"if it is right"
+    ]
 
 
 def _written(texts: Sequence[str]) -> tuple[list[float], str] | None:

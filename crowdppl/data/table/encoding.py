@@ -18,7 +18,8 @@ from crowdppl.data.table import label_forms, label_names, names_in_doubt
 from crowdppl.data.table.columns import ROLES
 from crowdppl.data.table.durations import durations
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
-from crowdppl.data.table.rows_in_doubt import notes_on_items, notes_on_rows
+from crowdppl.data.table.items_in_doubt import notes_on_items
+from crowdppl.data.table.rows_in_doubt import notes_on_rows
 from crowdppl.data.table.several import as_text, one_each
 from crowdppl.data.table.spellings import folded
 from crowdppl.data.table.structured import Several

@@ -5,34 +5,31 @@ Everything works on distinct names and results in notes. Nothing is merged or le
 
 from __future__ import annotations
 
-import html
 import itertools
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.table.cells import is_structured, parsed
 from crowdppl.data.table.missing_words import PROGRAMS
-from crowdppl.data.table.spellings import same_look, skeleton, visible
+from crowdppl.data.table.name_forms import MOST, PEOPLE, in_words, other_forms
+from crowdppl.data.table.spellings import visible
 from crowdppl.errors import listed
 
 Array = npt.NDArray[Any]
 
-# Of more names than this, forms are not compared.
-MOST = 20_000
 # Digits that a spreadsheet keeps of a number, and how many names without further ones show that it was one.
 _DIGITS, _ROUNDED = 15, 3
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 # How a spreadsheet shows 1-2, 3/4 and MARCH1, which it takes for dates.
 SHEET_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}", re.IGNORECASE)
-_PERSON = re.compile(r"(human|person|annotator|expert|rater|crowd|worker)s?(_?\d+)?")
-_PEOPLE = ("worker", "judge")
+_PERSON = re.compile(
+    r"((human|person|annotator|expert|rater|crowd|worker)s?|human_(annotator|rater|expert|labell?er|coder|judge|eval(uator)?)s?)(_?\d+)?"
+)
 _LONGEST_DATE = 7
 _LONGEST_WORD = 10
 # Signs at the beginning of a list or an object, and how much of one is shown.
@@ -51,22 +48,20 @@ _NO_PERSON = re.compile(
     r"|gt|gold_?label|answer_?key|test_?questions?"
 )
 _CAPITALS = re.compile("[A-Z]{2}")
-_BETWEEN_THOUSANDS = re.compile("[^0-9]")
-_THOUSANDS = re.compile(r"\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+")
 _SUMMARY = re.compile(
     r"(gold|ground_?truth|truth|reference|consensus|majority|aggregated?|adjudicat(ed|ion|ors?)|arbit(er|rator)|tie_?breaker|final"
     r"|resolved|curated|consolidated|ensemble|jury|committee|panel|harmoni[sz]ed|dawid_?skene|mace)(_?(vote|label|class|answer|annotation|standard|decision|rating))?s?"
     r"|(grand_?)?total|sum|all|overall|average|mean|median"
 )
-# Between the names of several people, and a name with an e-mail address behind it.
+# Between the names of several people.
 _TOGETHER = re.compile(r"\s*[;,/|&+]\s*|\s+(?:and|und|et)\s+")
 # The same between names in a list, and where a name may have no such part of its own.
 _LISTED, _SHARED_CELL = re.compile(r"\s*[;|]\s*"), re.compile(r"\s*[;,|]\s*")
-_WITH_ADDRESS = re.compile(r"[^<>()@]+[<(](?:mailto:)?([^<>()\s@]+@[^<>()\s@]+)[>)]")
 # Names of sessions by their time, after the name of a data set or without one; at least so many show it.
 _TIME = re.compile(
     r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
+_NETWORK = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){4,7}", re.IGNORECASE)
 _SESSION = re.compile(
     r"(?P<who>.+?)[-_. ](?:(?P<letter>s)|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE
 )
@@ -85,40 +80,14 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 _FEWEST = 2
+# Signs of a code or an e-mail address, in no word for nobody.
+_CODE = re.compile("[0-9@]")
 _SUMS = frozenset(
     word
     for one in ("total", "totals", "grand total", "sum", "subtotal", "gesamt", "summe")
     for word in (one, one.title(), one.upper())
 )
 _NUMERIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
-_ADDRESS = re.compile(r"(?:https?:)?//(?:www\.)?", re.IGNORECASE)
-# Parts of an address by which it is valid for a time, and addresses of stores.
-_SIGNATURE = re.compile(
-    r"x-(amz|goog)-\w+(-\w+)*|awsaccesskeyid|key-pair-id|signature|sig|token|access_token|skoid"
-    r"|googleaccessid|auth|hash_?expires|cache_?bust(er)?",
-    re.IGNORECASE,
-)
-# The same beside a signature only: in other addresses they may say what is shown.
-_SIGNED, _BESIDE = (
-    re.compile(r"(x-(amz|goog)-)?sig(nature)?", re.I),
-    re.compile("policy|expires|se|sp|sv|st|sr|spr", re.I),
-)
-_STORES = (
-    (re.compile(r"https?://([\w.-]+?)\.s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1/\2"),
-    (re.compile(r"https?://s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1"),
-    (re.compile(r"https?://storage\.(?:googleapis|cloud\.google)\.com/(.+)"), r"gs://\1"),
-)
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-_FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
-_FILE_ENDS = ("g", "f", "p", "v", "3", "4", "t", "n", "l", "m")
-_SIGNS = ("+", "-")
-_NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
-_HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
-# Signs of a text that is escaped, for HTML or an address; signs of a code or an e-mail address, in no word for nobody.
-_ESCAPED, _CODE = re.compile("[%&]"), re.compile("[0-9@]")
-_UUID_LENGTHS = (32, 36)
-_QUOTES = ("=", '"', "'", "`")
-_QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
 
 
 def notes_on(names: Array, role: str, source: str, alike: Iterable[str] = ()) -> list[str]:
@@ -131,7 +100,7 @@ def notes_on(names: Array, role: str, source: str, alike: Iterable[str] = ()) ->
         alike: names of which another note says that they look like others.
     """
     if names.dtype != object:
-        if role in _PEOPLE and names.dtype.kind == "i" and (names < 0).sum() == 1 and names.min() == -1:
+        if role in PEOPLE and names.dtype.kind == "i" and (names < 0).sum() == 1 and names.min() == -1:
             return [_as_name(["-1"], role, source)]
         return _of_rounded([str(name) for name in names.tolist()] if _large(names) else [], role, source)
     texts = names.tolist()
@@ -156,17 +125,17 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
     notes = []
     # Items are many, and are looked up as they are written.
     nothing = sorted({*PROGRAMS, "None"}.intersection(texts))
-    if role not in _PEOPLE:
+    if role not in PEOPLE:
         words = [name for name in texts if len(name) <= _LONGEST_WORD and not name[-1:].isdigit()]
-        words = [name for name in words if _words(name, " ") in _NO_ITEM]
+        words = [name for name in words if in_words(name, " ") in _NO_ITEM]
         words = [name for name in words if name not in nothing]
         if words and 2 * sum(any(map(str.isdigit, name)) for name in texts) > len(texts):
             nothing += words
-    if role in _PEOPLE:
+    if role in PEOPLE:
         # Most names have digits, or are e-mail addresses, and are none of these.
         words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
         nothing += [name for name in words if name not in nothing and visible(name).casefold() in _FOR_NOBODY]
-        summary = [name for name in words if len(texts) > 1 and _SUMMARY.fullmatch(_words(name, "_"))]
+        summary = [name for name in words if len(texts) > 1 and _SUMMARY.fullmatch(in_words(name, "_"))]
         if summary:
             given = "truth" if role == "worker" else "human"
             notes.append(
@@ -178,7 +147,7 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
             notes += [
                 f"{source}: the judge {name!r} is a person by its name: verdicts of people are to be given as human=..."
                 for name in texts
-                if _PERSON.fullmatch(_words(name, "_"))
+                if _PERSON.fullmatch(in_words(name, "_"))
             ][:1]
     return [*notes, _as_name(nothing, role, source)] if nothing else notes
 
@@ -187,7 +156,7 @@ def _of_programs_among_people(texts: Sequence[str], source: str) -> list[str]:
     """Return a note on a worker by the name of a program or of a key, where most others have no such name."""
     if len(texts) > MOST:
         return []
-    none = [name for name in texts if _NO_PERSON.fullmatch(_words(name, "_"))]
+    none = [name for name in texts if _NO_PERSON.fullmatch(in_words(name, "_"))]
     # GT beside AB and KL are initials.
     initials = sum(map(bool, map(_CAPITALS.fullmatch, texts)))
     none = [name for name in none if not (initials > 1 and _CAPITALS.fullmatch(name))]
@@ -201,7 +170,7 @@ def _of_programs_among_people(texts: Sequence[str], source: str) -> list[str]:
 
 def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note on names that consist of other names, as where several people share a cell."""
-    if role not in _PEOPLE:
+    if role not in PEOPLE:
         return []
     joined = [name for name in texts if _TOGETHER.search(name)]
     known = {name.strip().casefold() for name in texts} if joined else set()
@@ -236,7 +205,7 @@ def _as_one(name: str, why: str, role: str, source: str) -> str:
 
 def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note where all names of workers are times, as tools name sessions of nobody."""
-    if role not in _PEOPLE or len(texts) < _FEWEST:
+    if role not in PEOPLE or len(texts) < _FEWEST:
         return []
     if role == "worker" and (first := _SESSION.fullmatch(texts[0])) and len(texts) <= MOST:
         sessions = [match["who"] for name in texts if (match := _SESSION.fullmatch(name)) and not _of_subject(match)]
@@ -245,6 +214,11 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
                 f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
                 f"its own; if {first['who']!r} is one person, leave these numbers out"
             ]
+    if role == "worker" and all(map(_NETWORK.fullmatch, texts)):
+        return [
+            f"{source}: the names of all workers are addresses in the Internet, such as {texts[0]!r}: a person with two of them "
+            f"is two workers, and people behind one are one; export the names of people"
+        ]
     if not all(map(_TIME.fullmatch, texts)):
         return []
     return [
@@ -261,7 +235,7 @@ def _of_subject(match: re.Match[str]) -> bool:
 
 def _of_sums(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note on an item by the name of a sum, where all others are numbers."""
-    sums = sorted(_SUMS.intersection(texts)) if role not in _PEOPLE else []
+    sums = sorted(_SUMS.intersection(texts)) if role not in PEOPLE else []
     if not sums or not all(_NUMERIC.fullmatch(name) for name in texts if name not in sums):
         return []
     return [
@@ -319,121 +293,3 @@ def _of_programs(texts: Sequence[str], role: str, source: str) -> list[str]:
             f"different ones may have become one; export them again as UTF-8"
         )
     return notes
-
-
-def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[str, str]]:
-    """Return pairs of a name and an earlier one that other programs write for the same: see :func:`_form`."""
-    if not 1 < len(texts) <= MOST:
-        return []
-    # Fast path: distinct names of one shape, such as img_1.jpg and img_2.jpg, differ in their digits.
-    if _of_one_shape(texts):
-        return []
-    forms = [_form(name, role) for name in texts]
-    first: dict[str, str] = {}
-    for form, name in zip(forms, texts, strict=True):
-        first.setdefault(form, name)
-    pairs = []
-    for form, name in zip(forms, texts, strict=True):
-        shorter = _shorter(form, role)
-        other = first[form] if first[form] != name else first.get(shorter, name)
-        if other != name and not {name, other} <= alike and not _as_number(name) == _as_number(other) != "":
-            pairs.append((name, other))
-    return pairs
-
-
-def _of_one_shape(texts: Sequence[str]) -> bool:
-    """Return whether all names are one text once their digits are replaced; escaped signs have digits, too."""
-    shapes = set(_RUN.sub("0", "\n".join(texts)).split("\n"))
-    return len(shapes) == 1 and not _ESCAPED.search(shapes.pop())
-
-
-def _shorter(form: str, role: str) -> str:
-    """Return the part of a form that may stand alone: an address without its domain, a model without its provider, a file."""
-    if role == "worker":
-        return form.partition("@")[0]
-    if role == "judge":
-        return form.rpartition("/")[2]
-    # The expression alone would try each dot of a long name.
-    return match[1] if form.endswith(_FILE_ENDS) and (match := _FILE.fullmatch(form)) else form
-
-
-def _as_number(name: str) -> str:
-    return name.lstrip("0").partition(".")[0] if name[:1].isdigit() and _WHOLE.fullmatch(name) else ""
-
-
-def _form(name: str, role: str) -> str:
-    """Return the key of names that are one in another form: quoted, escaped, as another path, with other separators.
-
-    Of workers, also with their names in another order, and without accents.
-    """
-    # Fast path: most names are plain.
-    if (name.isalnum() and name.isascii()) or (name[:1] in _SIGNS and _NUMBER.fullmatch(name)):
-        return name.lower()
-    text = decoded(name)
-    if role in _PEOPLE and "@" in text and (address := _WITH_ADDRESS.fullmatch(text.strip())):
-        text = address[1]
-    text = unquote(text) if "%" in text else text
-    text = html.unescape(text) if "&" in text else text
-    quoted = _QUOTED.fullmatch(text) if text[:1] in _QUOTES else None
-    text = (quoted[2] if quoted[2] is not None else quoted[3]) if quoted else text
-    text = _unsigned(text) if "://" in text else text
-    text = text.replace("\\", "/") if "\\" in text else text
-    text = _without_protocol(text) if "//" in text else text
-    text = text.removeprefix("./").rstrip("/")
-    text = text[1:-1] if text[:1] == "{" and text[-1:] == "}" and len(text) > _UUID_LENGTHS[1] else text
-    if _THOUSANDS.fullmatch(text):
-        return _BETWEEN_THOUSANDS.sub("", text)
-    text = same_look(text).casefold() if text.isascii() else skeleton(text)
-    if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
-        return text.replace("-", "")
-    if role in _PEOPLE:
-        last, comma, rest = text.partition(", ")
-        text = f"{rest} {last}" if comma else text
-        if not text.isascii():
-            text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
-        text, at, place = text.partition("@")
-        return _words(text, " ") + (at + place if text else place)
-    text = _HASH.sub("", text) if text[:1] == "#" else text
-    # White space is single spaces by now.
-    return (_GAPS.sub(" ", text) if "_" in text else text).strip()
-
-
-def _without_protocol(text: str) -> str:
-    """Return a text without the first ``//``, and ``http:`` before or ``www.`` after it."""
-    if not text.isascii():
-        return _ADDRESS.sub("", text, count=1)
-    # As the expression does, which takes long to search a name.
-    before, _, after = text.partition("//")
-    lower = before[-6:].lower()
-    before = before[:-6] if lower == "https:" else before[:-5] if lower[-5:] == "http:" else before
-    return before + (after[4:] if after[:4].lower() == "www." else after)
-
-
-def _unsigned(text: str) -> str:
-    """Return an address without signatures and times that it is valid for, and of a store by its usual name."""
-    address, mark, query = text.partition("?")
-    parts = [(part, part.partition("=")[0]) for part in query.split("&") if part]
-    signed = any(_SIGNED.fullmatch(key) for _, key in parts)
-    kept = [part for part, key in parts if not (_SIGNATURE.fullmatch(key) or (signed and _BESIDE.fullmatch(key)))]
-    address += "?" + "&".join(kept) if mark and kept else ""
-    for form, plain in _STORES:
-        if match := form.fullmatch(address):
-            return match.expand(plain)
-    return address
-
-
-def _words(text: str, between: str) -> str:
-    return _BETWEEN.sub(between, text.casefold().strip()).strip(between)
-
-
-def decoded(name: str) -> str:
-    """Return a name of which UTF-8 was read as Latin-1 or as Windows-1252 as it was."""
-    if name.isascii():
-        return name
-    decoders: tuple[Callable[[], bytes], ...] = (lambda: name.encode("cp1252"), lambda: name.encode("latin-1"))
-    for decoder in decoders:
-        try:
-            return decoder().decode("utf-8")
-        except UnicodeError:
-            continue
-    return name

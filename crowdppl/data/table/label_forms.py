@@ -16,8 +16,11 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.data.table.identifier_forms import SHEET_DATE, decoded
+from crowdppl.data.table.identifier_forms import SHEET_DATE
+from crowdppl.data.table.label_texts import notes_on_texts
 from crowdppl.data.table.label_values import RIGHT, WRONG, notes_on_fractions, notes_on_values, plain_signs, two_ways
+from crowdppl.data.table.name_forms import decoded
+from crowdppl.data.table.one_sided import notes_on_one_sided
 from crowdppl.data.table.spellings import folded, visible
 from crowdppl.errors import listed
 
@@ -43,10 +46,14 @@ _WITH_NUMBER = re.compile(
 # Marks around a label that people add or leave out; < > and * only in pairs around a word: A* and <= are labels.
 _AROUND = re.compile(r"^[\s\"'`(\[]+(?=.*\w)|(?<=\w)[\s\"'`)\].,;:!]+$")
 _PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s*\*+")
+# Signs of a hashtag, of doubt and of roughly, and the word label, as programs write it before or behind one.
+_WRAPPED = re.compile(r"^(?:[#~](?=\w)|_*label(?:__|[:=]\s*)(?=\w))|(?<=\w)(?:\?+|[_ ]label)$", re.IGNORECASE)
 # A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
 _NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
 # Signs as addresses write them.
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
+# A letter by its number, and a sign behind a stroke, as programs protect it.
+_ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(?=[,;|\"'])")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|\\[nrt]")
 # What may stand between the letters of a name; between digits it is a part of a number.
 _GAPS = re.compile(r"(?<=[^\W\d])[\s_.-]+(?=\w)|(?<=\d)[\s_.-]+(?=[^\W\d])")
@@ -59,6 +66,7 @@ _DIGITS = {
     str(n): word
     for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 }
+_LOOKS_LIKE = {"O": "0", "o": "0", "l": "1", "I": "1", "|": "1"}
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
 # Workers whose labels are not those of others gave at least so many different ones, and each so many times on the mean.
@@ -88,10 +96,11 @@ def notes_on(
         role: what the workers are called.
         fix: what to do where labels are one. Defaults to the option ``map``.
     """
+    notes = notes_on_texts([str(name) for name in labels.tolist()], len(label), where) if role == "workers" else []
     if not 2 < len(labels) <= MOST:
-        return []
+        return notes
     names = [str(name) for name in labels.tolist()]
-    notes = []
+    notes += notes_on_one_sided(label, worker, names, len(workers), where) if role == "workers" else []
     pairs = _pairs(names) if labels.dtype == object else []
     if pairs:
         examples = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:3])
@@ -136,8 +145,10 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _bare(name: str) -> str:
     text = visible(html.unescape(unquote(name) if _ENCODED.search(name) else name))
+    text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", text)
     paired = _PAIRED.fullmatch(text.strip())
     text = _TAG.sub("", text) if paired is None else paired["angle"] or paired["star"]
+    text = _WRAPPED.sub("", text) or text
     while (shorter := _AROUND.sub("", text)) != text:
         text = shorter
     text = re.sub(r"^(\d+),(\d+)$", r"\1.\2", text)
@@ -200,7 +211,12 @@ def _with_codes(names: Sequence[str]) -> list[tuple[str, str]]:
         if len(matching) == 1 and (len(key) > 1 or key.isdecimal()):
             pairs.append((matching[0], short))
     words = {folded(name): name for name in names}
-    return pairs + [(words[word], words[digit]) for digit, word in _DIGITS.items() if digit in words and word in words]
+    pairs += [(words[word], words[digit]) for digit, word in _DIGITS.items() if digit in words and word in words]
+    # A letter beside digits only, one of which it looks like.
+    letters = [name for name in names if not name.isdecimal()]
+    if len(letters) == 1 and (digit := _LOOKS_LIKE.get(letters[0])) in names:
+        pairs.append((letters[0], str(digit)))
+    return pairs
 
 
 def _all_in_pairs(names: Sequence[str]) -> list[tuple[str, str]]:

@@ -16,11 +16,11 @@ from crowdppl.data.table.spellings import folded, visible
 # As programs write a missing value: never the name of a class.
 _WORDS = (
     "null NULL Null <null> (null) [null] nan NaN NAN -nan -NaN NaT <NA> #N/A #NA N/A n/a N/a \\N undefined 1.#IND 1.#QNAN "
-    "#NULL! #VALUE! #REF! #DIV/0! #NAME? #NUM! <none> <nil> (blank)"
+    "-nan(ind) nan(ind) #NULL! #VALUE! #REF! #DIV/0! #NAME? #NUM! <none> <nil> (blank)"
 )
 PROGRAMS = frozenset(_WORDS.split(" ")) | {"", "''", '""', "#N/A N/A"}
 # Marks that people enter for nothing; classes where other labels are marks, too.
-MARKS = frozenset(("-", "--", "---", ".", "..", "...", "?", "??", "???", "/", "_", "*", "~", "•", "∅"))
+MARKS = frozenset(("-", "--", "---", ".", "..", "...", "?", "??", "???", "/", "_", "___", "*", "~", "•", "∅"))
 # Codes of statistics programs and surveys for a missing value: -99, 999, and -100 of programs for learning.
 _NEGATIVE_CODE = re.compile(r"-(6{1,4}|7{1,4}|8{1,4}|9{1,5}|[789]{2,4}|100)")
 _POSITIVE_CODE = re.compile(r"7{1,4}|8{1,4}|9{1,5}")
@@ -40,6 +40,16 @@ EITHER = frozenset(
     |\u043d\u0435 \u0437\u043d\u0430\u044e|\u672a\u5b9a|\u5f85\u5b9a
     |\u672a\u56de\u7b54|\u4e0d\u9002\u7528|\u4e0d\u9069\u7528|\u672a\u586b
     |\u7121|\u672a\u6a19\u8a3b|\u7121\u6cd5\u5224\u65b7|\u65e0\u6cd5\u5224\u65ad|\u8a72\u5f53\u306a\u3057|\u7121\u56de\u7b54
+    |dunno|n k|not known|s d|n v t|sans objet|sans avis|ne sais pas|je ne sais pas
+    |no aplica|no aplicable|no lo s\u00e9|n\u00e3o se aplica
+    |nicht zutreffend|entf\u00e4llt|wei\u00df ich nicht|non applicabile|non applicable|niet van toepassing
+    |onbekend|unbekannt|inconnu|desconocido|desconhecido|sconosciuto|nie wiem|nie dotyczy|nev\u00edm|vet ej|vet inte
+    |inget svar|ved ikke|vet ikke|ei vastausta|en osaa sanoa|bilmiyorum|yok|nem tudom|nu \u0219tiu
+    |kh\u00f4ng bi\u1ebft|tidak tahu|nothing selected|nothing to select
+    |\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445|\u043f\u0443\u0441\u0442\u043e
+    |\u043d\u0435 \u043f\u0440\u0438\u043c\u0435\u043d\u0438\u043c\u043e
+    |\u063a\u064a\u0631 \u0645\u0639\u0631\u0648\u0641|\u0644\u0627 \u0623\u0639\u0631\u0641
+    |\u05dc\u05d0 \u05d9\u05d3\u05d5\u05e2|\u308f\u304b\u3089\u306a\u3044|\u5206\u304b\u3089\u306a\u3044
     |\uc5c6\uc74c|\ubaa8\ub984|\ubb34\uc751\ub2f5|null text|na integer|na real|none none|nan nan
     """.replace("\n", "")
     .replace("    ", "")

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow
 
 from crowdppl.data.table.columns import named_as_values
+from crowdppl.data.table.columns_alike import notes_on_names
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.missing_words import EITHER, MARKS, PROGRAMS
 from crowdppl.data.table.questions import USUAL
@@ -22,8 +23,6 @@ Array = npt.NDArray[Any]
 
 # Rows that share nothing with any other row are named up to this number, or as a block at the end of a table twice as long.
 _MOST_ALONE, _FEWEST = 2, 4
-# Annotations by which names of items are judged, and signs between the name of an item and that of a worker.
-_FIRST, _BETWEEN = 1_000, tuple("-_:/|. #@")
 _STATUS = re.compile(
     r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted?|reject(ed)?"
     r"|discard(ed)?|cancell?ed|excluded?|invalid|spam|draft|archived|removed?|voided|superseded|obsolete|outdated|withdrawn"
@@ -154,31 +153,6 @@ def notes_on_rows(columns: Sequence[Array], names: Sequence[Array], rows: Array 
     ]
 
 
-def notes_on_items(item: Array, worker: Array, items: Array, workers: Array, source: str) -> list[str]:
-    """Return a note where each item has one annotation, and its name ends or begins with that of the worker.
-
-    Args:
-        item: item of each annotation, ``(A,)``.
-        worker: its worker, ``(A,)``.
-        items: names of items.
-        workers: names of workers.
-        source: name of the table.
-    """
-    if len(item) < _FEWEST or len(items) < len(item) or len(workers) < 2:
-        return []
-    names = [str(name) for name in workers.tolist()]
-    for n, of_worker in zip(item[:_FIRST].tolist(), worker[:_FIRST].tolist(), strict=True):
-        name, who = str(items[n]), names[of_worker]
-        behind = name.endswith(who) and name[: -len(who)][-1:] in _BETWEEN
-        before = name.startswith(who) and name[len(who) :][:1] in _BETWEEN
-        if not (behind or before) or name == who:
-            return []
-    return [
-        f"{source}: each item has one annotation, and items such as {str(items[item[0]])!r} have the name of the worker in them, "
-        f"so that no two workers share one: leave it out, or name the column of items with task=..."
-    ]
-
-
 def _among_numbers(columns: Sequence[Array], names: Sequence[Array], row: int) -> bool:
     for codes, distinct in zip(columns[:2], names[:2], strict=True):
         words = [n for n, name in enumerate(distinct.tolist()) if not written_number(str(name))]
@@ -223,7 +197,7 @@ def notes_on_columns(
         elif _INPUT.fullmatch(plain):
             notes += _of_inputs(frame[used[0]].iloc[:_ROWS], frame[name].iloc[:_ROWS], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
-    notes += _of_single_rows(frame, used[0], names, source)
+    notes += _of_single_rows(frame, used[0], names, source) + notes_on_names(frame, used, source)
     if len(as_values) > 1:
         notes.append(
             f"{source}: the names of the columns, {listed(as_values)}, are values in them: the table probably has no header, and "

@@ -12,12 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow
 
-from crowdppl.data.table.cells import is_structured, labels_of, parsed, people, plain
+from crowdppl.data.table.cells import IDENTIFIERS, is_structured, labels_of, parsed, people, plain
 from crowdppl.data.table.identifiers import Coded, as_objects, rows_text
 from crowdppl.data.table.structured import Several, single_labels
 from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]
+
+# Between names that are joined in a cell.
+_SEPARATORS = (";", "|", ",")
 
 
 def as_text(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -64,6 +67,9 @@ def one_each(
     """
     item, worker, label = columns
     rows: Array | None = None
+    example = None
+    if several == "refuse":
+        worker, label, example = _joined_lists(worker, label)
     names = worker.names.tolist()
     teams: dict[int, list[Any]] = {}
     for n, name in enumerate(names) if _text(worker) else ():
@@ -72,18 +78,71 @@ def one_each(
     if teams:
         if any(len(team) > 1 for team in teams.values()):
             item, worker, label, rows = _paired(item, worker, label, teams, where, several)
+            example = example or names[next(n for n, team in teams.items() if len(team) > 1)]
             notes.append(
-                f"{where[1]}: lists of workers, such as {names[next(n for n, team in teams.items() if len(team) > 1)]!r}, are "
-                f"paired with the lists of labels; {len(rows):,} annotations in all"
+                f"{where[1]}: lists of workers, such as {example!r}, are paired with the lists of labels; {len(rows):,} "
+                f"annotations in all"
             )
         else:
             # An empty list names no worker.
             of_one = {n: str(plain(team[0])) if team else None for n, team in teams.items()}
+            notes += _told_apart(of_one, names, where[1])
             worker = renamed(worker, [of_one.get(n, name) for n, name in enumerate(names)])
             notes.append(f"{where[1]}: the worker is read from lists or objects, such as {names[next(iter(teams))]!r}")
     label, sentences = one_label(label, several, where[2])
     notes += sentences
     return [item, worker, label], rows
+
+
+def _told_apart(of_one: dict[int, str | None], names: Sequence[str], where: str) -> list[str]:
+    """Add the identifiers of objects to names that objects of several identifiers have, and return a note on them."""
+    stated: dict[str | None, dict[str, list[int]]] = {}
+    for n, name in of_one.items():
+        person = parsed(names[n])
+        key = next((person[key] for key in IDENTIFIERS if key in person), None) if isinstance(person, dict) else None
+        if key is not None and not is_structured(key):
+            stated.setdefault(name, {}).setdefault(str(plain(key)), []).append(n)
+    shared = {name: keys for name, keys in stated.items() if len(keys) > 1}
+    for name, keys in shared.items():
+        of_one |= {n: f"{name} ({key})" for key, at in keys.items() for n in at}
+    if not shared:
+        return []
+    name, keys = next(iter(shared.items()))
+    return [
+        f"{where}: {len(keys):,} workers have the name {name!r} and are told apart by their identifiers ({listed(keys, 3)})"
+    ]
+
+
+def _joined_lists(worker: Coded, label: Coded) -> tuple[Coded, Coded, str | None]:
+    """Return workers and labels whose joined names, ``u;v`` and ``a;a``, are written as lists, and an example of workers.
+
+    Otherwise the columns are the same, and there is no example. Every row has as many labels as workers, and a label occurs
+    twice in a row, so that they are no sets of labels.
+    """
+    if not (_text(worker) and _text(label)):
+        return worker, label, None
+    for separator in _SEPARATORS:
+        if not any(separator in name for name in worker.names.tolist()):
+            continue
+        teams = [_split(name, separator) for name in worker.names.tolist()]
+        given = [_split(name, separator) for name in label.names.tolist()]
+        known = ~(worker.missing | label.missing)
+        pairs = np.unique(np.stack([worker.codes[known], label.codes[known]]), axis=1).T.tolist()
+        aligned = all(
+            len(teams[who]) == len(given[what]) == len(set(teams[who])) and all(teams[who]) and all(given[what])
+            for who, what in pairs
+        )
+        # "Lee, Ann" is one name.
+        most = max(map(len, teams))
+        if aligned and most > (2 if separator == "," else 1) and any(len(set(one)) < len(one) for one in given):
+            both = [[json.dumps(parts) if len(parts) > 1 else parts[0] for parts in one] for one in (teams, given)]
+            example = next(name for name in worker.names.tolist() if separator in name)
+            return renamed(worker, both[0]), renamed(label, both[1]), example
+    return worker, label, None
+
+
+def _split(name: str, separator: str) -> list[str]:
+    return [part.strip() for part in name.split(separator)]
 
 
 def one_label(column: Coded, several: Several, where: str) -> tuple[Coded, list[str]]:

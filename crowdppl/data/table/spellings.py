@@ -65,12 +65,17 @@ def same_look(text: str) -> str:
 
 def folded(text: str) -> str:
     """Return the key of names that differ in look, capitals and white space only."""
-    return same_look(text).casefold()
+    return _without_dot(same_look(text).casefold())
 
 
 def skeleton(text: str) -> str:
     """Return the key of names that differ in letters of another script that look alike."""
-    return same_look(text).translate(_HOMOGLYPHS).casefold()
+    return _without_dot(same_look(text).translate(_HOMOGLYPHS).casefold())
+
+
+def _without_dot(text: str) -> str:
+    """Return a text in lower case without the dot that Turkish capitals leave above an i."""
+    return text if text.isascii() else text.replace("i\u0307", "i")
 
 
 # In this order: what cannot be told apart by eye, then capitals, then letters of other scripts.

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import crowdppl
-from crowdppl import DataError, FileError
+from crowdppl import DataError
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.rows import items_of
 
@@ -432,8 +432,10 @@ def test_a_table_with_an_identifier_of_rows_is_not_of_doccano(tmp_path):
 
 
 def test_objects_of_other_tools_are_not_called_spans(tmp_path):
-    label = {"author": {"email": "a@x"}, "jsonResponse": {"JOB": {"categories": [{"name": "A"}]}}}
+    label, other = (
+        {"author": {"email": f"{name}@x"}, "jsonResponse": {"JOB": {"categories": [{"name": name.upper()}]}}}
+        for name in "ab"
+    )
     path = tmp_path / "x.json"
-    path.write_text(json.dumps([{"id": "a", "externalId": "1.txt", "labels": [label]}]))
-    with pytest.raises(FileError, match="is an export of Kili, which is not read: write a table"):
-        crowdppl.read(path)
+    path.write_text(json.dumps([{"id": "a", "externalId": "1.txt", "labels": [label, other]}]))
+    assert triples(crowdppl.read(path)) == [("1.txt", "a@x", "A"), ("1.txt", "b@x", "B")]

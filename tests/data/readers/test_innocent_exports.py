@@ -189,12 +189,10 @@ def test_a_usual_name_as_it_is_comes_first():
 
 
 TOOLS = {
-    "Labelbox": {"data_row": {"id": "d"}, "projects": {}},
     "Encord": {"label_hash": "a", "data_units": {"u": {}}},
     "SuperAnnotate": {"metadata": {"name": "x"}, "instances": []},
     "tagtog": {"annotatable": {}, "metas": {}, "entities": []},
     "LightTag": {"examples": [], "relations": []},
-    "Potato": {"id": "1", "label_annotations": {}, "span_annotations": {}},
     "Scale": {"task_id": "t", "type": "categorization", "response": {"annotations": {}}},
 }
 

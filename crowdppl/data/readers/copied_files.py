@@ -1,0 +1,58 @@
+"""Files of a folder or an archive that have the annotations of other files in it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from crowdppl.data.readers.records import Records
+from crowdppl.data.readers.source import SourceFile
+
+# Rows and files up to which single rows are compared, and rows of a file that are no chance.
+_MOST_ROWS, _MOST_FILES, _FEWEST = 500_000, 200, 3
+
+
+def copies_among(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
+    """Return a note where a file has the annotations of another one by the same workers, or all have: they count twice.
+
+    Copies differ in their format, and a file of all annotations is beside the files of parts.
+    """
+    by_size: dict[tuple[int, ...], list[int]] = {}
+    for n, (part, file) in enumerate(zip(parts, files, strict=True)):
+        by_size.setdefault((*part.frame.shape, file.path.stat().st_size), []).append(n)
+    pairs = [
+        (earlier, later)
+        for group in by_size.values()
+        for earlier, later in itertools.pairwise(group)
+        if len(parts[later].frame) > 1 and parts[later].frame.astype(str).equals(parts[earlier].frame.astype(str))
+    ]
+    pairs = pairs or _within(parts)
+    if not pairs:
+        return []
+    earlier, later = (files[n].name.removeprefix(f"{source}: ") for n in pairs[0])
+    rest = "" if len(pairs) == 1 else f", and {len(pairs) - 1:,} more"
+    return [
+        f"{source}: {later!r} has the annotations of {earlier!r}{rest}; if it is a copy, remove it: they count twice"
+    ]
+
+
+def _within(parts: Sequence[Records]) -> list[tuple[int, int]]:
+    """Return pairs of a file and one whose rows are all in it, by the columns that all files have."""
+    common = [name for name in parts[0].frame.columns if all(name in part.frame.columns for part in parts)]
+    if len(common) < 3 or len(parts) > _MOST_FILES or sum(len(part.frame) for part in parts) > _MOST_ROWS:
+        return []
+    hashes = [
+        np.unique(pd.util.hash_pandas_object(part.frame[common].astype(str).astype(object), index=False).to_numpy())
+        for part in parts
+    ]
+    pairs = []
+    for n, rows in enumerate(hashes):
+        for other, known in enumerate(hashes):
+            larger = len(known) > len(rows) or (len(known) == len(rows) and other < n)
+            if other != n and larger and len(rows) >= _FEWEST and bool(np.isin(rows, known).all()):
+                pairs.append((other, n))
+                break
+    return pairs

@@ -1,0 +1,51 @@
+"""Columns with nearly the name of one that is read, such as ``Label`` or ``labels`` beside ``label``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from crowdppl.errors import listed
+
+
+def notes_on_names(frame: pd.DataFrame, used: Sequence[Any], source: str) -> list[str]:
+    """Return notes on columns with nearly the name of one that is read: of programs that write it in several ways.
+
+    Args:
+        frame: the table.
+        used: names of the columns of item, worker and label.
+        source: name of the table.
+    """
+    notes = []
+    for name in used:
+        for other in frame.columns:
+            if other in used or not isinstance(other, str) or _plain(other) != _plain(str(name)):
+                continue
+            read, beside = frame[name], frame[other]
+            if isinstance(read, pd.DataFrame) or isinstance(beside, pd.DataFrame):
+                continue
+            size = int((read.isna() & beside.notna()).sum())
+            same_word = _letters(other) == _letters(str(name))
+            if size:
+                rows = "1 row has" if size == 1 else f"{size:,} rows have"
+                notes.append(
+                    f"{source}: {rows} a value in the column {other!r} and none in {str(name)!r}, which is read; if they are "
+                    f"one, join the columns"
+                )
+            elif same_word and not beside.isna().all():
+                notes.append(
+                    f"{source}: the columns {listed([str(name), other])} differ in capitals or signs only, and {str(name)!r} is "
+                    f"read; {other!r} is not used"
+                )
+    return notes
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).casefold()
+
+
+def _plain(name: str) -> str:
+    return _letters(name).removesuffix("s")

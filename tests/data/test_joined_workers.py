@@ -1,0 +1,53 @@
+"""Cells with the names of several workers, and objects that name a worker."""
+
+import pandas as pd
+import pytest
+
+from crowdppl import Annotations
+from crowdppl.errors import silent
+
+
+def read(rows, **options):
+    with silent("the frame"):
+        return Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]), **options)
+
+
+@pytest.mark.parametrize("sign", [";", "; ", "|", ", "])
+def test_joined_names_are_paired_with_joined_labels(sign):
+    data = read([(n, sign.join("uvw"), sign.join(said)) for n, said in enumerate(["aba", "bba", "aaa"])])
+    assert (data.workers.tolist(), data.labels.tolist(), len(data.label)) == (["u", "v", "w"], ["a", "b"], 9)
+    assert [data.labels[k] for k in data.label.tolist()] == list("ababbaaaa")
+    assert any("are paired with the lists of labels; 9 annotations in all" in note for note in data.notes)
+
+
+def test_cells_of_different_length():
+    data = read([(1, "u;v", "a;a"), (2, "w", "b"), (3, "u;w;v", "a;b;b")])
+    assert (data.workers.tolist(), len(data.label)) == (["u", "v", "w"], 6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "workers"),
+    [
+        ([(1, "u;v", "a;b"), (1, "w;x", "a;b"), (2, "u;w", "a;c")], 3),  # sets of labels by pairs of people
+        ([(1, "Lee, Ann", "a, a"), (1, "Poe, Bob", "b, b")], 2),
+        ([(1, "u;v", "a;a"), (2, "u;v", "b")], 1),
+        ([(1, "u;u", "a;a"), (2, "v;u", "b;b")], 2),
+    ],
+)
+def test_what_is_no_list_of_workers_stays_as_it_is(rows, workers):
+    assert len(read(rows).workers) == workers
+
+
+def test_joined_cells_stay_where_the_caller_says_so():
+    rows = [(1, "u;v", "a;a"), (2, "u;v", "b;b")]
+    assert read(rows, several="keep").workers.tolist() == ["u;v"]
+    assert read(rows, labels=["a;a", "b;b"]).workers.tolist() == ["u;v"]
+
+
+def test_people_of_one_name_are_told_apart():
+    people = [{"id": 1, "name": "u"}, {"id": 2, "name": "v"}, {"id": 3, "name": "u"}]
+    data = read([(n, who, "ab"[n % 2]) for n in range(3) for who in people])
+    assert data.workers.tolist() == ["u (1)", "v", "u (3)"]
+    assert any("2 workers have the name 'u' and are told apart" in note for note in data.notes)
+    data = read([(n, who | {"time": n}, "ab"[n % 2]) for n in range(3) for who in people[:2]])
+    assert data.workers.tolist() == ["u", "v"]

@@ -1,0 +1,86 @@
+"""Names of language models: the routes to a model, its maker and its version, and judges that may be one model."""
+
+import pandas as pd
+import pytest
+
+from crowdppl.errors import silent
+from crowdppl.judges import Verdicts
+from crowdppl.judges.model_names import family_of, makers_of, parts_of
+
+
+def verdicts(names):
+    rows = [(n, name, "yes" if n % 2 else "no") for name in names for n in range(4)]
+    with silent("the verdicts"):
+        return Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "verdict"]))
+
+
+@pytest.mark.parametrize(
+    ("judge", "maker", "model"),
+    [
+        ("azure/gpt-4o", "", "gpt-4o"),
+        ("openai:chat:gpt-4o", "openai", "gpt-4o"),
+        ("openrouter/openai/gpt-4o", "openai", "gpt-4o"),
+        ("together_ai/Meta-Llama/Llama-3-70b", "meta-llama", "llama-3-70b"),
+        ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "anthropic", "claude-3-5-sonnet-20241022"),
+        ("ft:gpt-4o-mini:org::abc", "", "gpt-4o-mini:org::abc"),
+        ("mistral:7b", "", "mistral:7b"),
+        ("llama3:8b", "", "llama3:8b"),
+        ("gpt-4o: helpful", "", "gpt-4o: helpful"),
+        ("Qwen2.5-0.5B", "", "qwen2.5-0.5b"),
+        ("judge.1", "", "judge.1"),
+        ("llm:mistral-7b/1", "llm:mistral-7b", "1"),
+        ("Command R+/x", "command r+", "x"),
+        ("/x", "", "/x"),
+    ],
+)
+def test_parts_of_a_name(judge, maker, model):
+    assert parts_of(judge)[:2] == (maker, model)
+
+
+def test_who_serves_a_model_is_not_its_maker():
+    names = ["azure/gpt-4o", "openai:chat:gpt-4o", "bedrock/anthropic.claude-v2", "claude-3", "vertex_ai/gemini-pro"]
+    data = verdicts(names)
+    assert data.families[data.family].tolist() == ["openai", "openai", "anthropic", "anthropic", "gemini"]
+    assert makers_of(["x/gpt-4", "y/gpt-4", "z/llama"]) == {"llama": "z"}  # of two makers none is known
+    assert family_of("gpt-4", {"gpt": "openai"}) == "openai"
+    assert family_of("gpt-4") == "gpt"
+
+
+@pytest.mark.parametrize(
+    ("names", "part"),
+    [
+        (["azure/gpt-4o", "openai:chat:gpt-4o"], "written for several services"),
+        (["openrouter/openai/gpt-4o", "openai/gpt-4o"], "written for several services"),
+        (["bedrock:anthropic.claude-v2", "claude-v2"], "written for several services"),
+        (
+            ["us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3.5-sonnet-20241022"],
+            "written for several services",
+        ),
+        (["gpt-4o", "gpt-4o-2024-08-06"], "with a version and without one"),
+        (["claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022"], "with a version and without one"),
+        (["gemini-pro", "vertex_ai/gemini-pro@001"], "with a version and without one"),
+        (["gpt-4o_run1", "gpt-4o_run2"], "are calls of one judge by their names"),
+        (["judge 1", "judge 01"], "in another form"),
+        (["Human annotator 1", "gpt-4o"], "is a person by its name"),
+    ],
+)
+def test_judges_that_may_be_one(names, part):
+    assert part in " ".join(verdicts(names).notes)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["gpt-4", "gpt-4o", "gpt-4-turbo", "gpt-4o-mini"],
+        ["gpt-4o-2024-05-13", "gpt-4o-2024-08-06"],
+        ["llama3:8b", "llama3:70b", "mistral:7b", "qwen:7b"],
+        ["mistral-7b-v0.1", "mistral-7b-v0.2"],
+        ["gpt-4o: helpful", "gpt-4o: correct", "azure/gpt-4o: concise"],
+        ["a/base-7b", "b/base-7b"],
+        ["judge1", "judge2"],
+        ["model_iter_1", "model_iter_2"],
+        ["o1", "o1-preview", "o3"],
+    ],
+)
+def test_different_judges(names):
+    assert len(verdicts(names).notes) == 1  # of their families
