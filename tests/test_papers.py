@@ -70,13 +70,37 @@ def test_reason_is_required(scripts):
     assert comparison.Row("accuracy", 50.0, [40.0, 90.0]).verdict == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("mean", "spread", "seeds", "more", "beyond"),
+    [
+        (72.75, 7.02, 5, {}, True),  # the paper's one crowd may be 7 points off
+        (72.75, 7.02, 5, {"runs": 50}, False),  # a mean over 50 is within one, and 5 seeds here are too few
+        (67.5, 1.3, 4, {}, False),
+        (73.0, 7.0, 5, {"error": 0.1}, False),
+        (40.0, 0.0, 1, {}, False),  # one seed says nothing of the spread
+        (67.5, 0.5, 10, {}, False),  # decided
+    ],
+)
+def test_what_seeds_cannot_decide(scripts, mean, spread, seeds, more, beyond):
+    """A dagger marks rows whose verdict the error of the paper's own figure leaves open."""
+    import comparison
+
+    row = comparison.Row("accuracy", 67.0, comparison.Stored(mean, spread, seeds), "a reason", **more)
+    assert row.beyond_seeds == beyond
+    assert row.columns()[4].endswith(" †") == beyond
+    if not beyond and row.verdict == "undecided" and seeds > 1:
+        many = comparison.Row("accuracy", 67.0, comparison.Stored(mean, spread, 10_000), "a reason", **more)
+        assert many.verdict != "undecided"
+
+
 def test_counts_of_the_page(scripts):
     """The head of the page counts the verdicts of its tables."""
     import comparison
 
     page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-    total = re.search(r"Of all rows: (.*)\.", page)
+    total = re.search(r"Of all rows: (.*?)\. Of those undecided, (\d+) have a dagger\.", page)
     assert total is not None
+    assert int(total.group(2)) == sum(line.count(" †") for line in page.splitlines() if line.startswith("| "))
     verdicts = [line.split(" | ")[5] for line in page.splitlines() if line.startswith("| ") and line.count(" | ") == 6]
     counts = {verdict: verdicts.count(verdict) for verdict in comparison.VERDICTS}
     assert total.group(1) == ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

@@ -133,7 +133,7 @@ def main() -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7)
     save(figure, "paper-redundancy.png")
     body = f"""Each item keeps r annotations, chosen at random; all methods see the same subsets. Per cent, mean and standard
-error over {DRAWS} draws, {TRAINED_DRAWS} for methods that train a network, one where r keeps everything. The paper has 50 draws.
+error over {DRAWS} draws, {TRAINED_DRAWS} for methods that train a network, one where r keeps everything.
 
 ![Accuracy against annotations per item on three sets](../images/paper-redundancy.png)
 
