@@ -133,8 +133,8 @@ def page(results: dict[str, dict[str, list[float]]]) -> str:
     return f"""## CoNAL on Music
 
 Test accuracy, per cent, mean and standard deviation over {seeds["CoNAL, end to end"]} seeds
-({seeds[TARGETS[0]]} of hard majority and truth), after {EPOCHS} steps and at the step that is best on the test clips, as the program chooses it. All 700 clips are learned from; features are not standardised before the batch
-normalisation.
+({seeds[TARGETS[0]]} of hard majority and truth), after {EPOCHS} steps and at the step that is best on the test clips, as the
+program chooses it. All 700 clips are learned from; features are not standardised before the batch normalisation.
 
 {table(["trained by", "last step", "best step by the test clips", "paper"], rows)}
 
