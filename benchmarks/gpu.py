@@ -210,8 +210,8 @@ that draw they include the randomness of two streams.
 
 {table(header, body)}
 
-- EM ends at the CPU's probabilities in float64, up to the order of sums, which is not fixed on a GPU: two fits differ in the last
-  bits.
+- Answers are right everywhere: EM ends at the CPU's probabilities in float64, up to the order of sums, which is not fixed
+  (`torch.Tensor.index_add_` on CUDA is not deterministic): two fits with one seed differ in the last bits, and draws with them.
 - A GPU pays from some hundred thousand annotations on; below, the CPU is as fast, and compiled chains and passes need no copy.
 - float32 gains little on this card, whose rate in float64 is half of that in float32; on consumer cards it is a thirty-second or
   a sixty-fourth, and float32 pays. It moves probabilities of item effects by up to .1 and one label in 600, and gradients of

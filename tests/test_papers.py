@@ -70,13 +70,37 @@ def test_reason_is_required(scripts):
     assert comparison.Row("accuracy", 50.0, [40.0, 90.0]).verdict == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("mean", "spread", "seeds", "more", "beyond"),
+    [
+        (72.75, 7.02, 5, {}, True),  # the paper's one crowd may be 7 points off
+        (72.75, 7.02, 5, {"runs": 50}, False),  # a mean over 50 is within one, and 5 seeds here are too few
+        (67.5, 1.3, 4, {}, False),
+        (73.0, 7.0, 5, {"error": 0.1}, False),
+        (40.0, 0.0, 1, {}, False),  # one seed says nothing of the spread
+        (67.5, 0.5, 10, {}, False),  # decided
+    ],
+)
+def test_what_seeds_cannot_decide(scripts, mean, spread, seeds, more, beyond):
+    """A dagger marks rows whose verdict the error of the paper's own figure leaves open."""
+    import comparison
+
+    row = comparison.Row("accuracy", 67.0, comparison.Stored(mean, spread, seeds), "a reason", **more)
+    assert row.beyond_seeds == beyond
+    assert row.columns()[4].endswith(" †") == beyond
+    if not beyond and row.verdict == "undecided" and seeds > 1:
+        many = comparison.Row("accuracy", 67.0, comparison.Stored(mean, spread, 10_000), "a reason", **more)
+        assert many.verdict != "undecided"
+
+
 def test_counts_of_the_page(scripts):
     """The head of the page counts the verdicts of its tables."""
     import comparison
 
     page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-    total = re.search(r"Of all rows: (.*)\.", page)
+    total = re.search(r"Of all rows: (.*?)\. Of those undecided, (\d+) have a dagger\.", page)
     assert total is not None
+    assert int(total.group(2)) == sum(line.count(" †") for line in page.splitlines() if line.startswith("| "))
     verdicts = [line.split(" | ")[5] for line in page.splitlines() if line.startswith("| ") and line.count(" | ") == 6]
     counts = {verdict: verdicts.count(verdict) for verdict in comparison.VERDICTS}
     assert total.group(1) == ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
@@ -141,3 +165,89 @@ def test_start_is_the_sum_of_responsibilities(scripts):
     targets, counts = cmm_program._start(votes, shares, group, weight)
     np.testing.assert_allclose(targets, r.sum((1, 2)))
     np.testing.assert_allclose(counts, r.sum(0).transpose(1, 2, 0))
+
+
+def crowd_of_two_classes():
+    """Return 40 items, each annotated by six workers who are right in 85% and by one who always is, with the true classes."""
+    rng = np.random.default_rng(3)
+    truth = np.arange(40) % 2
+    label = np.where(rng.random((40, 7)) < 0.85, truth[:, None], 1 - truth[:, None])
+    label[:, 6] = truth
+    return Annotations.from_arrays(
+        np.repeat(np.arange(40), 7), np.tile(np.arange(7), 40), label.ravel(), labels=range(2)
+    ), truth
+
+
+def test_networks_of_lia(scripts):
+    """Probabilities of classes and labels are those of the layers written out, for each of the fits beside each other."""
+    pytest.importorskip("matplotlib")
+    import lia_learner
+    import pandas as pd
+
+    data, truth = crowd_of_two_classes()
+    draws = lia_learner.Draws(data, pd.Series(truth, data.items), 5, 2)
+    learner = lia_learner.Learner(draws, None, torch.Generator().manual_seed(0))
+    item, worker = torch.tensor([[3, 0, 9], [1, 1, 2]]), torch.tensor([[0, 5, 6], [2, 3, 4]])
+    with torch.no_grad():
+        h, q = learner(item, worker)
+        for s, b in np.ndindex(2, 3):
+            x = learner.items[s, item[s, b]]
+            for w, c in learner.hidden:
+                x = torch.relu(x @ w[s] + c[s, 0])
+            (w, c), (d, e), (v, f) = learner.classes, learner.difficulty, learner.competence
+            np.testing.assert_allclose(h[s, b].exp(), torch.softmax(x @ w[s] + c[s, 0], -1), rtol=1e-5)
+            sums = x @ d[s] + e[s, 0] + learner.workers[s, worker[s, b]] @ v[s] + f[s, 0]
+            np.testing.assert_allclose(q[s, b].exp(), torch.softmax(sums.view(2, 2), -1), rtol=1e-5)
+
+
+def test_lia_learns(scripts, monkeypatch):
+    """Labels of an easy crowd are found, and a worker who is always right is among the first; fine-tuning moves the networks."""
+    pytest.importorskip("matplotlib")
+    import lia_learner
+    import pandas as pd
+
+    monkeypatch.setattr(lia_learner, "STEPS", 60)
+    monkeypatch.setattr(lia_learner, "E_STEPS", 2)
+    data, truth = crowd_of_two_classes()
+    draws = lia_learner.Draws(data, pd.Series(truth, data.items), 7, 2)
+    form = lia_learner.MAIN._replace(rate=1e-2, fine=20)
+    right, correct = lia_learner.program(draws, form=form)
+    assert set(right) == set(lia_learner.SHOWN)
+    assert min(min(values) for values in right.values()) > 0.9
+    assert correct.shape == (2, 7)
+    assert (correct.argsort(1, descending=True)[:, :2] == 6).any(1).all()
+    _, before = lia_learner.program(draws, form=form._replace(fine=0))
+    assert not torch.equal(correct, before)
+    monkeypatch.setattr(lia_learner, "STEPS", 1)
+    last, _ = lia_learner.program(draws, form=lia_learner.LAST)
+    assert set(last) == {lia_learner.ESTIMATED, *lia_learner.SHOWN}
+
+
+def test_means_over_starts(scripts):
+    """Starts of a network stand in for subsets where all annotations are kept, and nowhere else."""
+    pytest.importorskip("matplotlib")
+    import pandas as pd
+    import redundancy
+
+    table = pd.DataFrame(
+        {
+            "method": ["a", "a", "b"],
+            "per_item": [2, 5, 5],
+            "accuracy": 0.5,
+            "error": [0.1, np.nan, np.nan],
+            "draws": [9, 1, 1],
+        }
+    )
+    out = redundancy.with_starts(table, {"a": [0.6, 0.8]}, 5)
+    assert out.accuracy.tolist() == [0.5, pytest.approx(0.7), 0.5]
+    assert out.error.tolist()[:2] == [0.1, pytest.approx(0.1)]
+    assert out.draws.tolist() == [9, 2, 1]
+    assert table.draws.tolist() == [9, 1, 1]
+
+
+def test_numbers_of_which_percentages_are_shares(scripts):
+    pytest.importorskip("matplotlib")
+    import labelme_confusions
+
+    assert labelme_confusions.common_sizes((50.0, 25.0), 13) == [4, 8, 12]
+    assert labelme_confusions.common_sizes((66.67,), 7) == [3, 6]

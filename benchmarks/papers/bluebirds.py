@@ -102,7 +102,7 @@ def section(places: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
 
 Two workers are added who annotate every item, one always right and one always wrong
 (`crowdppl.data.experiments.with_reference_workers`). Their places by estimated accuracy, by EM. The paper's statement is about
-LIA:
+LIA, whose form in the authors' program places them [otherwise](paper-programs.md#workers-of-known-quality):
 
 {table(header, rows)}
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import records
 from common import table
+from scipy.stats import norm
 from scipy.stats import t as student
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -34,7 +35,9 @@ and half the width of its {CONFIDENCE:.0%} interval, by Student's distribution w
 - **{REPRODUCED}**: the difference is within the tolerance, and its interval within twice the tolerance;
 - **{BETTER}**, **{WORSE}**: the difference is above the tolerance and its interval excludes zero; ours is better (more accurate,
   of lower divergence) or worse;
-- **{UNDECIDED}**: the seeds do not tell: neither holds. So is a figure of one seed that depends on a draw;
+- **{UNDECIDED}**: the seeds do not tell: neither holds. So is a figure of one seed that depends on a draw. A dagger marks rows
+  that any number of seeds here would leave undecided: the paper's figure is of so few runs that its own standard error is too
+  wide;
 - **{ABSENT}**: the experiment needs data that are not at hand. Figures on other data, if any, stand in its place.
 
 A statement that is a picture or an order in the paper is *{REPRODUCED}* where our figures agree with it. Rows with fewer than
@@ -125,13 +128,33 @@ class Row:
         if self.ours is None or self.paper is None or not self.at_hand:
             return None
         ours = self.figure
-        paper = ours.spread / math.sqrt(self.runs) if self.error is None else self.error
-        error = math.hypot(ours.spread / math.sqrt(ours.seeds), paper)
+        error = math.hypot(ours.spread / math.sqrt(ours.seeds), self._error)
         if ours.seeds > 1:
             width = float(student.ppf((1 + CONFIDENCE) / 2, ours.seeds - 1)) * error
         else:
             width = 0.0 if self.exact else math.inf
         return ours.mean - self.paper, width
+
+    @property
+    def _error(self) -> float:
+        """Standard error of the paper's figure."""
+        return self.figure.spread / math.sqrt(self.runs) if self.error is None else self.error
+
+    def _tells(self, difference: float, width: float) -> str:
+        """Return the verdict on a difference, half the width of whose interval is ``width``, from the figures alone."""
+        tolerance = RELATIVE * abs(self.paper or 0.0) if self.relative else CLOSE
+        if abs(difference) <= tolerance and abs(difference) + width <= 2 * tolerance:
+            return REPRODUCED
+        if abs(difference) <= max(tolerance, width):
+            return UNDECIDED
+        return BETTER if self.lower is not None and (difference < 0) == self.lower else WORSE
+
+    @property
+    def beyond_seeds(self) -> bool:
+        """Whether the row is undecided, and any number of seeds of the same mean and spread would leave it so."""
+        if self.verdict != UNDECIDED or self.difference is None:
+            return False
+        return self._tells(self.difference[0], float(norm.ppf((1 + CONFIDENCE) / 2)) * self._error) == UNDECIDED
 
     @property
     def verdict(self) -> str:
@@ -147,14 +170,10 @@ class Row:
         if self.difference is None or self.paper is None:
             raise ValueError(f"{self.what}: there is no figure to compare with")
         difference, width = self.difference
-        tolerance = RELATIVE * abs(self.paper) if self.relative else CLOSE
-        if abs(difference) <= tolerance and abs(difference) + width <= 2 * tolerance:
-            return REPRODUCED
-        if abs(difference) <= max(tolerance, width):
-            return UNDECIDED
-        if not self.reason:
+        verdict = self._tells(difference, width)
+        if verdict in (BETTER, WORSE) and not self.reason:
             raise ValueError(f"{self.what}: {difference:+.1f} ± {width:.1f} from the paper's figure, without a reason")
-        return BETTER if self.lower is not None and (difference < 0) == self.lower else WORSE
+        return verdict
 
     def columns(self) -> list[str]:
         """The row of the table, without its reason."""
@@ -168,6 +187,7 @@ class Row:
             apart = "–"
         else:
             apart = f"{difference[0]:+.2f}" + (f" ± {difference[1]:.2f}" if math.isfinite(difference[1]) else "")
+            apart += " †" if self.beyond_seeds else ""
         return [self.what, paper, here, seeds, apart, self.verdict]
 
 

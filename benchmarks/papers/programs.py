@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import labelme_confusions
+import lia_learner
 import lia_program
 import music_program
 import records
@@ -17,6 +18,7 @@ from common import arguments, write
 SECTIONS: dict[str, Any] = {
     "two Gaussians": two_gaussians_program,
     "LIA": lia_program,
+    "LIA itself": lia_learner,
     "Music": music_program,
     "LabelMe": labelme_confusions,
     "Snorkel": snorkel_models,

@@ -10,14 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import bluebirds
 import labelme
 import labelme_confusions
-import lia
 import music
 import numpy as np
-import redundancy
-import snorkel_models
 import two_gaussians
 from comparison import (
     DOCS,
@@ -27,13 +23,12 @@ from comparison import (
     Claim,
     Experiment,
     Row,
-    Stored,
-    levels,
     per_cent,
     stored,
 )
 from crowd_methods import TABLE1
 from summary_crowd_mixture import crowd_mixture_paper
+from summary_lia import lia_paper
 
 
 def conal_paper() -> list[Experiment]:
@@ -116,7 +111,8 @@ def music_recipe() -> list[Row | Claim]:
     reason = (
         f"At the best step by the test clips, as the program chooses it; at the last of 200 steps CoNAL has "
         f"{last['CoNAL, end to end']:.1f}%. With the same recipe a classifier of the *true* genres has {bound:.1f}%, less than "
-        "the paper's CoNAL: its features or its division of the clips differ from the public ones."
+        "the paper's CoNAL: its features or its division of the clips differ from the public ones. Another program of CoNAL "
+        "(github.com/seunghyukcho/CoNAL-pytorch), which chooses on the test clips, too, says 67.00 ± 0.76."
     )
     return [
         Row(f"{name}{PROGRAM}", music.PAPER[name], per_cent(own["best"]), reason)
@@ -131,6 +127,7 @@ def common_confusions() -> list[Row | Claim]:
     if measured is None:
         return []
     frequent = labelme_confusions.frequent(measured)
+    sizes = ", ".join(f"{size:,}" for size in measured["sizes"])
     country = measured["shares"][labelme.CLASSES.index("open country")]
     right = country[labelme.CLASSES.index("open country")]
     return [
@@ -147,8 +144,11 @@ def common_confusions() -> list[Row | Claim]:
             "67.21 / 54.19",
             f"{right:.1%} of its annotations are right, {country[labelme.CLASSES.index('mountain')]:.1%} say mountain",
             False,
-            "What the two percentages count is not at hand. No share of the annotations, of a worker's annotations, or of the "
-            "workers with a confusion is one of them (all pairs of classes were tried).",
+            "What the two percentages count is not at hand: of the paper's text there are extracts. No share of the annotations, "
+            "of a worker's annotations, or of the workers with a confusion is one of them (all pairs of classes were tried). "
+            f"Both can be shares of the same things only where these are {sizes} or more; a class of LabelMe has "
+            f"{measured['items'][0]} to {measured['items'][1]} items to learn from and {measured['annotations'][0]} to "
+            f"{measured['annotations'][1]} annotations.",
             at_hand=False,
         ),
         Claim(
@@ -156,7 +156,8 @@ def common_confusions() -> list[Row | Claim]:
             "bound",
             "–",
             False,
-            "The statement of the theorem is not at hand, and no experiment of the paper measures it.",
+            "The statement of the theorem is not at hand: of the paper's text there are extracts. The authors' program does not "
+            "compute a bound.",
             at_hand=False,
         ),
     ]
@@ -294,252 +295,6 @@ def authors_sample() -> list[Row | Claim]:
     return rows
 
 
-# Random subsets of the annotations of which the program of LIA's authors takes the mean, by annotations per item.
-SUBSETS = {2: 10, 5: 5, 10: 3, 20: 5, 39: 5}
-OF_SUBSETS = (
-    "A script of the authors takes means over 10, 5 and 3 random subsets at r = 2, 5 and 10{more} The paper does not say how "
-    "many its figures are means of; here they are taken for these."
-)
-
-
-def lia_paper() -> list[Experiment]:
-    """Platanios et al."""
-    own = "The exact posterior of the truth under the marginal likelihood, with a prior on the competence of workers."
-    kept = (
-        (stored("paper_programs", "LIA", "Blue Birds", "minimax entropy") or {}).get("39", {}).get("E step", [np.nan])
-    )
-    raised = [
-        one["accuracy"] for one in stored("paper_redundancy", "Blue Birds") or [] if one["method"] == "minimax entropy"
-    ]
-    of_birds = (
-        f"{own} The five E steps of the authors' program leave the classes near the votes: minimax entropy, which is LIA without "
-        f"networks, has {100 * np.mean(kept):.1f}% that way with all annotations, and {100 * max(raised, default=np.nan):.1f}% "
-        "where its likelihood is maximised."
-    )
-    skene = stored("paper_lia", "rte", "Dawid–Skene") or {}
-    of_texts = f"{own} Dawid–Skene with the library's prior has " + (
-        ", ".join(f"{100 * np.mean(skene[str(r)]):.1f}" for r in lia.LEVELS if str(r) in skene) + "%, too."
-    )
-    figures = stored("paper_bluebirds")
-    birds = Experiment(
-        "Blue Birds, Table 2",
-        "Accuracy, per cent, at redundancy r; [details](benchmarks/paper-bluebirds.md). "
-        + OF_SUBSETS.format(more=", and 5 at r = 20 and 39."),
-    )
-    names = {
-        "majority": bluebirds.PAPER["majority"],
-        "LIA-E": bluebirds.PAPER["LIA-E"],
-    }
-    birds.rows += levels(names, figures, bluebirds.REDUNDANCY, "r", {"LIA-E": of_birds})
-    birds.rows += [
-        Row(
-            f"LIA, r = {r}",
-            figure,
-            None,
-            "The pictures of Blue Birds, which LIA reads, are not at hand.",
-            at_hand=False,
-        )
-        for r, figure in zip(bluebirds.REDUNDANCY, bluebirds.PAPER[bluebirds.WITH_PICTURES], strict=True)
-    ]
-    words = Experiment(
-        "Word Similarity, Table 2",
-        f"Accuracy, per cent, at redundancy r; [details](benchmarks/paper-lia.md). {OF_SUBSETS.format(more='.')}",
-    )
-    embeddings = "The word embeddings that LIA reads are not at hand."
-    figures = stored("paper_lia", "word-similarity")
-    spreads = [0.0 if figures is None else 100 * lia.deviation(figures["LIA-E"][str(r)]) for r in (2, 5)]
-    few = (
-        "30 pairs: one pair is 3.3 points. At r = 2 there are 60 labels of ten workers; the accuracy of LIA-E differs between "
-        f"subsets by {spreads[0]:.0f} points, at r = 5 by {spreads[1]:.1f}."
-    )
-    many = (
-        "30 pairs: one pair is 3.3 points. The paper's is the same at every redundancy; ours gains with annotations, as a "
-        "majority does."
-    )
-    for name, printed in lia.PAPER["word-similarity"].items():
-        for r, figure in zip(lia.LEVELS, printed.split(), strict=True):
-            if figure == "–":
-                continue
-            ours = None if figures is None or name == "LIA" else per_cent(figures[name][str(r)])
-            reason = embeddings if name == "LIA" else few if r == 2 else many if name == "LIA-E" else few
-            words.rows.append(Row(f"{name}, r = {r}", float(figure), ours, reason, at_hand=name != "LIA"))
-    texts = Experiment(
-        "RTE, Table 2",
-        f"Accuracy, per cent, at redundancy r; [details](benchmarks/paper-lia.md). {OF_SUBSETS.format(more='.')}",
-    )
-    figures = stored("paper_lia", "rte")
-    for name, printed in lia.PAPER["rte"].items():
-        wanted = {name: [float(v) for v in printed.split()]}
-        texts.rows += levels(wanted, figures, lia.LEVELS, "r", {"LIA-E": of_texts} if name == "LIA-E" else {})
-    for experiment, name in ((birds, "Blue Birds"), (words, "Word Similarity"), (texts, "RTE")):
-        experiment.rows += [*compared(name), *as_the_program_has_it(name), *label_models(name)]
-        experiment.rows = [over_subsets(row) for row in experiment.rows]
-    return [birds, words, texts, medical_relations(), without_fine_tuning(), oracles()]
-
-
-def over_subsets(row: Row | Claim) -> Row | Claim:
-    """Return a row whose figure of the paper is a mean over the subsets of the program at the redundancy of the row."""
-    return replace(row, runs=SUBSETS[int(row.what.rpartition("r = ")[2])]) if isinstance(row, Row) else row
-
-
-def medical_relations() -> Experiment:
-    """Table 2 of LIA on the relations, whose measure is not known."""
-    medical = Experiment(
-        "Medical relations, Table 2",
-        "The paper's figures at redundancy 2, 5 and 10; [ours](benchmarks/paper-medical.md) are accuracies on pairs with expert "
-        "labels.",
-    )
-    other = "The paper's sentence features and its measure are not at hand; accuracy on pairs is not comparable."
-    for name, by in lia.MEDICAL.items():
-        for relation, printed in zip(("CAUSES", "TREATS"), by, strict=True):
-            for r, figure in zip(lia.LEVELS, printed.split(), strict=True):
-                medical.rows.append(Row(f"{name}, {relation}, r = {r}", float(figure), None, other, at_hand=False))
-    return medical
-
-
-def without_fine_tuning() -> Experiment:
-    """Table 3 of LIA, of which eight of 17 figures are at hand, and Figure 2."""
-    out = Experiment(
-        "Without fine-tuning, Table 3, and Figure 2", "Accuracy of LIA without the marginal likelihood, per cent."
-    )
-    features = "The features with which LIA was fitted for this table are not at hand."
-    for name, printed in lia.WITHOUT.items():
-        for r, figure in zip(redundancy.LEVELS[name], printed.split(), strict=True):
-            out.rows.append(Row(f"{name}, r = {r}", float(figure), None, features, at_hand=False))
-    out.rows += [
-        Claim(
-            "Word Similarity and Medical relations, nine figures",
-            "Table 3",
-            "–",
-            False,
-            "These figures of the paper are not at hand, and neither are the features.",
-            at_hand=False,
-        ),
-        Claim(
-            "Figure 2",
-            "picture",
-            "[curves](benchmarks/paper-redundancy.md)",
-            True,
-            "The paper's picture has no numbers at hand to compare with. Ours are curves of accuracy against annotations per "
-            "item.",
-            at_hand=False,
-        ),
-    ]
-    return out
-
-
-SETS_OF_LIA = {"RTE": "rte", "Word Similarity": "word-similarity"}
-
-
-def as_the_program_has_it(name: str) -> list[Row | Claim]:
-    """Return what LIA is compared with, on one set, in the form of the authors' program."""
-    measured = (stored("paper_programs", "LIA") or {}).get(name, {})
-    rows: list[Row | Claim] = []
-    pairs = "30 pairs: one pair is 3.3 points. " if name == "Word Similarity" else ""
-    every = str(max(redundancy.LEVELS[name]))
-    figures = stored("paper_bluebirds") if name == "Blue Birds" else stored("paper_lia", SETS_OF_LIA[name])
-    right = 100 * np.mean((figures or {}).get("majority", {}).get(every, [np.nan]))
-    votes = (
-        f"{pairs}The labels of the E step are the votes, of which {right:.1f}% are right with all annotations; the embedding of "
-        "an item sees no more than these. Why the paper's are more accurate with many annotations is not known."
-    )
-    other = (
-        "The features are ours. With the classifier as the prior of the E step the labels are less accurate "
-        "([page](benchmarks/paper-programs.md)); the paper's, with features of its own, are between the two."
-    )
-    for method, printed in redundancy.PAPER[name].items():
-        judged = "classifier" if method == "minimax entropy" else "E step"
-        for r, figure in zip(redundancy.LEVELS[name], printed.split(), strict=True) if method in measured else ():
-            values = measured[method][str(r)][judged]
-            step = f"{pairs}Ten subsets, or ten starts where all annotations are kept."
-            if judged == "classifier":
-                step += f" The labels of the E step have {100 * np.mean(measured[method][str(r)]['E step']):.1f}%."
-            alone = votes if method.startswith("vote") else step
-            reason = other if "(MMCE*)" in method or "(MAJ*)" in method else alone
-            what = f"{method}{PROGRAM}{', labels of the E step' if judged == 'E step' else ''}, r = {r}"
-            rows.append(Row(what, float(figure), per_cent(values), reason))
-    return rows
-
-
-def label_models(name: str) -> list[Row | Claim]:
-    """Return Snorkel and MeTaL on one set."""
-    measured = (stored("paper_programs", "Snorkel") or {}).get(name, {})
-    today = (
-        "The paper's Snorkel is an older generative model; ours is the label model of `snorkel` 0.10. Both packages are used "
-        "with their defaults, which assume that the classes are equally frequent."
-    )
-    rows: list[Row | Claim] = []
-    for model, printed in snorkel_models.PAPER.get(name, {}).items():
-        for r, figure in zip(redundancy.LEVELS[name], printed.split(), strict=True):
-            values = measured.get(model, {}).get(str(r))
-            missing_package = "The packages `snorkel` and `snorkel-metal` were not installed."
-            reason = missing_package if values is None else today
-            rows.append(Row(f"{model}, r = {r}", float(figure), per_cent(values), reason, at_hand=values is not None))
-    return rows
-
-
-def compared(name: str) -> list[Row | Claim]:
-    """Return the methods that Table 2 of LIA's paper compares itself with, on one set."""
-    figures = {(one["method"], one["per_item"]): one for one in (stored("paper_redundancy", name) or [])}
-    early = figures.get(("minimax entropy, stopped after two E steps", 2), {}).get("accuracy", np.nan)
-    drift = (
-        "With two annotations an item the likelihood of minimax entropy keeps rising while the classes move away from the votes; "
-        f"stopped after two E steps it has {100 * early:.1f}."
-    )
-    more = {
-        "Blue Birds": " With more annotations it is more accurate here; at r = 39 another implementation has 91.67, too.",
-        "Word Similarity": " With more annotations it is more accurate here.",
-    }
-    drift += more.get(name, "")
-    repeats = (
-        "The embedding of an item is learned from the annotations of that item alone, so that the classifier repeats its target. "
-        "Why the paper's differs from its target is not known."
-    )
-    ours = "The features are ours and separate the classes poorly; the paper's are not at hand."
-    rows: list[Row | Claim] = []
-    for method, printed in redundancy.PAPER[name].items():
-        if method == "majority":
-            continue  # above, with the draws of LIA
-        reason = ours if "features" in method else drift if method.startswith("minimax") else repeats
-        for r, figure in zip(redundancy.LEVELS[name], printed.split(), strict=True):
-            one = figures[method, r]
-            spread = 0.0 if one["draws"] == 1 else 100 * one["error"] * one["draws"] ** 0.5
-            mean = Stored(100 * one["accuracy"], spread, one["draws"])
-            exact = one["draws"] == 1 and method == "minimax entropy"  # all annotations, and no network
-            rows.append(Row(f"{method}, r = {r}", float(figure), mean, reason, exact=exact))
-    return rows
-
-
-def oracles() -> Experiment:
-    """Workers who are always right or always wrong."""
-    out = Experiment(
-        "Oracle workers",
-        "A worker who is always right and one who is always wrong are added to all annotations: their places by estimated "
-        "accuracy. The paper's statement is about LIA; [details](benchmarks/paper-bluebirds.md).",
-    )
-    crowd = (
-        "The fit is wrong about {wrong_items} of {items} items, where {others_wrong:.0%} of its annotations are incorrect; by "
-        "the estimated labels, a worker who shares these errors is as accurate as the one who is always right."
-    )
-    for name, judges in (stored("paper_bluebirds", "reference") or {}).items():
-        for judge, fits in judges.items():
-            figures = max(fits, key=lambda one: one["right"])
-            places = [(one["right"], one["wrong"]) for one in fits]
-            ends = sum(place == (1, figures["workers"]) for place in places)
-            each = ", ".join(f"{right} and {wrong}" for right, wrong in places)
-            out.rows.append(
-                Claim(
-                    f"first and last: {name}, {judge}",
-                    "text" if judge.startswith("LIA") else "–",
-                    f"{each} of {figures['workers']}",
-                    2 * ends > len(fits),
-                    f"In {ends} of {len(fits)} fits. {crowd.format(**figures)}" if ends < len(fits) else "",
-                    len(fits),
-                )
-            )
-    return out
-
-
 def sorting_paper() -> list[Experiment]:
     """Salmon et al.: describing a crowd and sorting its workers."""
     missing_ids = "The raw answers of CIFAR-10H, with their workers, are not at hand; label counts of its images are."
@@ -642,12 +397,13 @@ def with_errors(experiment: Experiment) -> Experiment:
 
 def main() -> None:
     """Write the page."""
-    parts, counts = [], {verdict: 0 for verdict in VERDICTS}
+    parts, counts, beyond = [], {verdict: 0 for verdict in VERDICTS}, 0
     for title, experiments in PAPERS.items():
         tables = [with_errors(experiment) for experiment in experiments() if experiment.rows]
         for experiment in tables:
             for row in experiment.rows:
                 counts[row.verdict] += 1
+                beyond += isinstance(row, Row) and row.beyond_seeds
         if tables:
             where = ""
             if title in PAGES:
@@ -664,7 +420,7 @@ seeds, and a verdict by one rule.
 
 {RULE}
 
-Of all rows: {total}.
+Of all rows: {total}. Of those undecided, {beyond} have a dagger.
 
 {chr(10).join(parts)}"""
     (DOCS / "papers.md").write_text(page.rstrip() + "\n", encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 import torch
 from catalog import fit, many_from_prior, quiet_fit, simulated, tiny
 from scipy import stats
+from scipy.special import expit, logit
 
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
@@ -705,6 +706,26 @@ def test_two_gaussians():
     s = two_gaussians(seed=0, labels="non-structural", **size)
     correct = np.mean([1 - 1 / (3 + k) for k in range(6)])
     np.testing.assert_allclose(by_class(s, everywhere), correct, atol=0.05)
+
+
+def test_two_gaussians_of_the_authors():
+    """Their points do not depend on the seed; the best classifier has .941 on their test items; labels are structural."""
+    s, other = (two_gaussians(seed=seed, sample="authors") for seed in (1234, 5))
+    assert ((s.features_test.sum(1) > 0) == s.truth_test).mean() == 0.941
+    np.testing.assert_array_equal(s.data.features, other.data.features)
+    assert (s.data.label != other.data.label).float().mean() > 0.2
+    for simulation in (s, other):
+        label = simulation.data.label.numpy().reshape(-1, 5)
+        p = expit(simulation.data.features.numpy().sum(1))[:, None]
+        side = np.where(s.truth[:, None] == 1, s.parameters["sensitivity"], s.parameters["specificity"])
+        expected = expit(4 * logit(side) * (p - 0.5) ** 2)
+        right = label == s.truth[:, None]
+        np.testing.assert_allclose(right.mean(0), expected.mean(0), atol=5 * 0.5 / 1000**0.5)
+        assert right[(p > 0.98)[:, 0] | (p < 0.02)[:, 0]].mean() > right[(abs(p - 0.5) < 0.1)[:, 0]].mean() + 0.05
+    with pytest.raises(OptionError, match="authors' sample"):
+        two_gaussians(seed=0, sample="authors", train=10)
+    with pytest.raises(OptionError, match="authors' sample"):
+        two_gaussians(seed=0, sample="authors", labels="constant")
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,7 @@ def two_gaussians(
     sensitivity: Annotated[tuple[float, ...], arguments.several(arguments.share)] = (0.8, 0.6, 0.6, 0.7, 0.6),
     specificity: Annotated[tuple[float, ...], arguments.several(arguments.share)] = (0.6, 0.7, 0.6, 0.7, 0.7),
     labels: Structure = "structural",
+    sample: Literal["drawn", "authors"] = "drawn",
 ) -> Simulation:
     """Draw the two-Gaussian set of the data-difficulty paper (Xu, Zhang, Zhang and Zhang), in which all experts label all items.
 
@@ -190,24 +191,38 @@ def two_gaussians(
     - ``"non-structural"``: incorrect with probability ``1 / (3 + k)``, ``k`` uniform on 0 to 5, anew for each annotation;
     - ``"constant"``: by the expert's sensitivity and specificity, whatever the item, as the original EM has it.
 
+    The figures of the paper are of one sample, which its authors' program draws with the seed 1228, half of each class: the best
+    possible classifier is right about .941 of its test items. ``sample="authors"`` has these points, and structural labels by the
+    recipe of the program: with ``seed=1234`` those of the authors.
+
     Args:
-        seed: random seed.
+        seed: random seed; of the labels alone where the points are the authors'.
         train: number of labelled items.
         test: number of test items.
         sensitivity: sensitivity of each expert.
         specificity: specificity of each expert.
         labels: how they are drawn.
+        sample: whether the points are drawn, or those of the authors.
 
     Raises:
-        OptionError: if sensitivities and specificities differ in number.
+        OptionError: if sensitivities and specificities differ in number, or the authors' points are asked for in another number
+            than 1,000 and 1,000, or with labels that are not structural.
     """
     if len(sensitivity) != len(specificity):
         raise OptionError(
             f"{len(sensitivity)} sensitivities but {len(specificity)} specificities; pass one of each per expert"
         )
+    if sample == "authors" and (train, test, labels) != (1000, 1000, "structural"):
+        raise OptionError(
+            f"the authors' sample has 1000 and 1000 items with structural labels, not {train} and {test} with {labels} ones; "
+            "leave out train, test and labels"
+        )
     rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 2, train + test)
-    features = (2 * truth - 1)[:, None] + rng.normal(size=(train + test, 2))
+    if sample == "authors":
+        truth, features = _authors_points()
+    else:
+        truth = rng.integers(0, 2, train + test)
+        features = (2 * truth - 1)[:, None] + rng.normal(size=(train + test, 2))
     experts = len(sensitivity)
     accuracy = np.stack([specificity, sensitivity])[truth[:train]]  # (N, J)
     if labels == "structural":
@@ -215,7 +230,12 @@ def two_gaussians(
         accuracy = expit(logit(accuracy) * easy[:, None])
     elif labels == "non-structural":
         accuracy = 1 - 1 / (3 + rng.integers(0, 6, (train, experts)))
-    label = np.where(rng.random((train, experts)) < accuracy, truth[:train, None], 1 - truth[:train, None])
+    if sample == "authors":
+        # The program takes the class in whose interval of the cumulated probabilities a uniform number is.
+        zero = np.where(truth[:train, None], 1 - accuracy, accuracy)
+        label = (np.random.RandomState(seed % 2**32).random_sample((train, experts)) >= zero).astype(int)
+    else:
+        label = np.where(rng.random((train, experts)) < accuracy, truth[:train, None], 1 - truth[:train, None])
     data = Annotations.from_arrays(
         np.repeat(np.arange(train), experts),
         np.tile(np.arange(experts), train),
@@ -230,6 +250,14 @@ def two_gaussians(
         truth_test=truth[train:],
         parameters={"sensitivity": np.array(sensitivity), "specificity": np.array(specificity)},
     )
+
+
+def _authors_points(half: int = 500) -> tuple[Array, Array]:
+    """Return classes and points of the authors of the two-Gaussian set: ``half`` of each class to learn from, as many to test."""
+    rng = np.random.RandomState(1228)
+    means = (1, -1, 1, -1)
+    features = np.concatenate([np.stack([rng.randn(half), rng.randn(half)], 1) + mean for mean in means])
+    return np.repeat([int(mean > 0) for mean in means], half), features
 
 
 # Accuracy of weak and of strong workers: on easy items, and on hard ones.
