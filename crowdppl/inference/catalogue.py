@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
 # In place of the large one where workers have fewer annotations for each class than this, in the mean: the prior then decides
 # what a matrix of their own says.
-MANY_CLASSES, EACH_CLASS = "one-coin", 3.0
+MANY_CLASSES, EACH_CLASS = "one-coin", 5.0
 TOKENS, SETS, COVARIATES = "sequential-workers", "label-sets", "accuracy-regression"
 FEATURES = "features-and-effects"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
