@@ -62,7 +62,7 @@ performance: $(VENV)/.peers  ## docs/benchmarks/performance.md: up to 100 millio
 	$(BIN)/python benchmarks/performance.py
 
 benchmark: $(VENV)/.peers  ## every table in docs/ that starts with "benchmark"
-	for script in em_iteration real_data default_model gibbs_vs_numpyro nuts hierarchy gibbs_sweeps acceleration engines priors learned_priors sparse_data float32 replay streamed_intervals verdicts copies classifier_prior features_coverage textbook_crowds known_items labels_per_worker agreement_intervals judges judges_priors pairwise_preference baselines glad_mace unused_classes other_labels grades numeric numeric_features sequences token_features label_sets perspectives covariates several_solutions \
+	for script in em_iteration real_data default_model gibbs_vs_numpyro nuts hierarchy gibbs_sweeps acceleration engines priors learned_priors sparse_data float32 replay streamed_intervals verdicts copies classifier_prior features_coverage textbook_crowds plausible_crowds known_items labels_per_worker agreement_intervals judges judges_priors pairwise_preference baselines glad_mace unused_classes other_labels grades numeric numeric_features sequences token_features label_sets perspectives covariates several_solutions \
 		calibration/design_effect calibration/model_coverage calibration/forms calibration/correlated_sbc calibration/known_truths calibration/simulated calibration/residual \
 		startup threads result_size time_to_answer ranks papers/crowd_mixture papers/labelme papers/two_gaussians papers/bluebirds papers/subtypes papers/medical papers/lia papers/redundancy papers/conal papers/music papers/digits papers/sorting papers/programs papers/conal_cifar10 papers/summary; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done

@@ -4,9 +4,10 @@ For grades that model is graded facets. For classes it is item effects, which fi
 (``docs/benchmarks/default-model.md``), together with a classifier where items have features that say something of their classes
 (``docs/benchmarks/classifier-prior.md``). An item then has a state for each pair of class and effect, ``K (2 K + 1)`` of them for
 more than two classes, so that their cost grows with the third to fifth power of the number of classes. Where that is too much, it
-is Dawid and Skene's model, as it is where the caller says that annotations of an item are independent, and no features say
-anything. Where labels cannot tell workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote, the model in which
-all workers are alike. In each case a note says so.
+is Dawid and Skene's model, or one number for each worker where these have few annotations for each row of a matrix
+(``docs/benchmarks/plausible-crowds.md``). It is Dawid and Skene's model, too, where the caller says that annotations of an item
+are independent, and no features say anything. Where labels cannot tell workers apart (:mod:`crowdppl.data.worker_evidence`), it
+is majority vote, the model in which all workers are alike. In each case a note says so.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from crowdppl.models.linear_gaussian import LinearGaussian
 
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
+# In place of the large one where workers have fewer annotations for each class than this, in the mean: the prior then decides
+# what a matrix of their own says.
+MANY_CLASSES, EACH_CLASS = "one-coin", 5.0
 TOKENS, SETS, COVARIATES = "sequential-workers", "label-sets", "accuracy-regression"
 FEATURES = "features-and-effects"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
@@ -249,8 +253,9 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
     usual = named_model(DEFAULT)
     if operations(usual, data) <= MOST_OPERATIONS:
         return _with_features(data, DEFAULT, note) if reads_by_default(data) else Choice(usual, note)
-    note = (
-        f"{LARGE} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "
-        f"model={DEFAULT!r} fits it all the same"
-    )
-    return Choice(named_model(LARGE), note)
+    cost = f"with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long"
+    other = f"model={DEFAULT!r} fits it all the same"
+    if data.A >= EACH_CLASS * data.J * data.K:
+        return Choice(named_model(LARGE), f"{LARGE} was fitted: {cost}; {other}")
+    few = f"workers gave {data.A / (data.J * data.K):.1f} labels for each class, too few for a confusion matrix of their own"
+    return Choice(named_model(MANY_CLASSES), f"{MANY_CLASSES} was fitted: {cost}, and {few}; {other}")

@@ -10,7 +10,7 @@ import crowdppl
 from crowdppl.data import datasets
 from crowdppl.errors import OptionError
 from crowdppl.inference import catalogue
-from crowdppl.inference.catalogue import DEFAULT, LARGE
+from crowdppl.inference.catalogue import DEFAULT, LARGE, MANY_CLASSES
 
 
 def ran(posterior):
@@ -35,6 +35,7 @@ def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
     data = tiny(features=False)
     assert not [note for note in quiet_fit(data, independent=False).notes if "was fitted" in note]
     monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
+    monkeypatch.setattr(catalogue, "EACH_CLASS", 0.0)
     posterior = quiet_fit(data, independent=False)
     assert ran(posterior) == (LARGE, "em")
     assert posterior.notes[-1].startswith("dawid-skene was fitted: with 3 classes, ")
@@ -50,7 +51,8 @@ def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
         (1000, 59, 8, 2547, DEFAULT),
         (40_000, 57, 3, 216_725, DEFAULT),
         (10_000, 500, 5, 100_000, DEFAULT),
-        (1000, 50, 50, 5000, LARGE),
+        (1000, 50, 50, 5000, MANY_CLASSES),
+        (3000, 50, 50, 15_000, LARGE),
         (10_000, 2500, 10, 500_000, LARGE),
     ],
 )
@@ -64,11 +66,32 @@ def test_what_takes_too_long(items, workers, classes, annotations, name):
     assert (note is None) == (name == DEFAULT)
 
 
+def test_workers_with_few_labels_of_each_of_many_classes():
+    """A matrix of two labels for each row would follow its prior: of forty classes a third of every worker's labels would err."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(40, size=600)
+    label = np.where(rng.random((20, 600)) < 0.75, truth, rng.integers(40, size=(20, 600)))
+    chosen = rng.permuted(np.arange(20)[:, None] + np.zeros((1, 600), dtype=int), axis=0) < 3
+    worker, item = np.nonzero(chosen)
+    data = crowdppl.Annotations.from_arrays(item, worker, label[chosen], labels=range(40))
+    posterior = quiet_fit(data, seed=0, independent=False)
+    assert posterior.info["model"] == MANY_CLASSES
+    assert any("labels for each class" in note for note in posterior.notes)
+    biases = {}
+    for name, fitted in (
+        ("default", posterior),
+        ("matrices", quiet_fit(data, LARGE, method="em", seed=0, independent=False)),
+    ):
+        biases[name] = fitted.workers()["share_correct"].mean() - (label == truth)[chosen].mean()
+    assert abs(biases["default"]) < 0.15 < abs(biases["matrices"])
+
+
 @pytest.mark.parametrize("independent", [False, True])
 def test_features_are_left_unread_where_reading_them_would_take_too_long(independent, monkeypatch):
     data = tiny(items=40)
     assert catalogue.reads_by_default(data)
     monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
+    monkeypatch.setattr(catalogue, "EACH_CLASS", 0.0)
     assert not catalogue.reads_by_default(data)
     model, note, *_ = catalogue.default_model(data, independent=independent)
     assert catalogue.model_name(model) == LARGE

@@ -51,7 +51,9 @@ def test_the_statistic():
 
 def test_the_posterior_by_hand():
     for z, items in ((0.0, 100), (1.0, 300), (-2.0, 1000), (5.0, 300)):
-        null = independence.SHARE * norm.pdf(z, 0, independence.NULL)
+        deviations = independence.NULL, independence.BELOW
+        # Two halves of normal densities, which meet at 0 and together have the mass 1.
+        null = independence.SHARE * norm.pdf(z / deviations[z < 0]) / np.mean(deviations)
         spread = math.sqrt(1 + items * independence.SPREAD**2)
         other = (1 - independence.SHARE) * norm.pdf(z, independence.MEAN * math.sqrt(items), spread)
         assert posterior_probability(z, items) == pytest.approx(null / (null + other), rel=1e-9)
@@ -77,6 +79,24 @@ def test_a_textbook_crowd(seed):
     assert posterior.probability().max(1).mean() > correct - 0.12
     alone = quiet_fit(data, "item-effects", method="em", independent=False)
     assert posterior.probability().max(1).mean() > alone.probability().max(1).mean() + 0.05
+
+
+def test_experts_of_one_class_are_independent():
+    """Their matrices explain more agreement than there is: ``z`` is below 0, which says nothing of errors that are shared."""
+    probabilities, biases = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(4, size=400)
+        knows = np.where(truth == np.arange(8)[:, None] % 4, 0.95, 0.55)
+        label = np.where(rng.random((8, 400)) < knows, truth, (truth + rng.integers(1, 4, (8, 400))) % 4)
+        worker, item = np.divmod(np.arange(label.size), 400)
+        data = crowdppl.Annotations.from_arrays(item, worker, label.ravel(), labels=range(4))
+        posterior = quiet_fit(data, seed=0, independent=False)
+        mixture = posterior.info["independence"]
+        probabilities.append(0.0 if mixture is None else mixture["probability"])
+        biases.append(posterior.workers()["share_correct"].mean() - (label == truth).mean())
+    assert np.mean(probabilities) > 0.4
+    assert abs(np.mean(biases)) < 0.07
 
 
 def test_a_crowd_with_difficult_items():
