@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import false_discovery_control, ttest_1samp, wilcoxon
 
 from crowdppl import arguments
 from crowdppl.arguments import Probability, checked
@@ -78,6 +77,8 @@ def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: flo
         epsilon: what a judge may be worse.
         q: rate of false discoveries.
     """
+    from scipy.stats import false_discovery_control  # here: slow to import
+
     N, K = len(verdicts.items), len(verdicts.labels)
     said = pd.DataFrame({"person": labels.annotator, "item": labels.item, "label": labels.label}).drop_duplicates()
     given = np.zeros((N, K))
@@ -119,6 +120,8 @@ def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: flo
 
 def _p_value(differences: Array, epsilon: float) -> float:
     """Return the probability of such a mean of differences or a smaller one, if it is ``epsilon``."""
+    from scipy.stats import ttest_1samp, wilcoxon  # here: slow to import
+
     around = differences - epsilon
     if len(around) < NORMAL:
         return float(wilcoxon(around, alternative="less").pvalue)

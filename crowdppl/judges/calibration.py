@@ -33,7 +33,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
-from scipy.stats import qmc
 
 from crowdppl.judges import chains
 from crowdppl.judges.features import Block, Features
@@ -141,6 +140,8 @@ class Calibration:
 
 def scales(blocks: tuple[Block, ...], priors: Mapping[str, BlockPrior] = PRIORS) -> Array:
     """Return quasi-random points of the scales of the blocks, drawn from their prior, ``(POINTS, B)``."""
+    from scipy.stats import qmc  # here: slow to import
+
     # seed= and not rng=, which SciPy before 1.15 does not know.
     normal = ndtri(qmc.Sobol(len(blocks), scramble=True, seed=np.random.default_rng(0)).random(POINTS))
     return np.array(

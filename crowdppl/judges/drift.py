@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import t as student
 
 from crowdppl.errors import listed
 from crowdppl.judges.draws import TruthDraws
@@ -229,6 +228,8 @@ def _clearest(units: Units, level: float) -> tuple[int, int, float, float, float
     ``None`` if nothing can be compared. Where errors on items of one question are correlated, questions are what is counted: the
     degrees of freedom are one less than their number.
     """
+    from scipy.stats import t as student  # here: slow to import
+
     S = int(units.stratum.max()) + 1 if len(units.stratum) else 0
     size = np.bincount(units.stratum, minlength=S)
 

@@ -52,7 +52,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from crowdppl.judges import pairwise
 from crowdppl.judges.agreement import association, attenuation, consensus_weights, covariance
@@ -316,6 +315,8 @@ def _scores(verdicts: Verdicts, outcome: Array | None, value: Array | None) -> t
 
     High scores of a pair speak for its first system. A judge that gives verdicts on pairs keeps them: its scores are not used.
     """
+    from scipy.stats import rankdata  # here: slow to import
+
     N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     slope = np.linspace(-0.5, 0.5, K) if K > 1 else np.zeros(K)
     if outcome is not None:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from crowdppl.errors import listed
 from crowdppl.judges.draws import TruthDraws
@@ -62,6 +61,8 @@ def length_bias(draws: TruthDraws) -> Array | None:
 
 def _said(draws: TruthDraws) -> Array:
     """Return how high each verdict is, from 0 to 1: its value, or the rank of its score for judges without labels, ``(n,)``."""
+    from scipy.stats import rankdata  # here: slow to import
+
     v = draws.verdicts
     value = (draws.value - draws.value.min()) / max(np.ptp(draws.value), 1e-12)
     said = np.append(value, np.nan)[v.label]

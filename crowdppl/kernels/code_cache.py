@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import binding
+from llvmlite.binding import Linkage
 from numba.core import cgutils, sigutils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from crowdppl.kernels import machine_code
@@ -58,17 +64,8 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
         self._write(self._data_path(name), data)
 
 
-class _Stored(CompileResultCacheImpl):  # type: ignore[misc]
-    """What is stored of a compiled function."""
-
-    def reduce(self, result: Any) -> Any:
-        return machine_code.reduced(result)
-
-
 class _Cache(FunctionCache):  # type: ignore[misc]
     """The cache of a function whose qualified name identifies all that it is compiled for."""
-
-    _impl_class = _Stored
 
     def __init__(self, function: Any):
         super().__init__(function)
@@ -93,6 +90,62 @@ class _Installed(NullCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, context: Any) -> Any:
         context.refresh()  # numba makes known what compiled code calls
         return machine_code.restored(self.content, context)
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that compiled ones call: it is optimised and made machine code as a part of them only.
+
+    Numba does both for each function by itself too, which takes as long again, and uses neither.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        engine, names = self._codegen._engine, [variable.name for variable in self._final_module.global_variables]
+        empty = self._codegen._create_empty_module(self.name)
+        # What numba writes into once the function is compiled; the machine code of those that call it finds it by its name.
+        for name in names:
+            if name.startswith("_ZN08NumbaEnv") and not engine.is_symbol_defined(name):
+                cpu_target.target_context.declare_env_global(empty, name)
+        self._codegen._add_module(binding.parse_assembly(str(empty)))
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function's machine code, which is made where Python calls it too; 0 where it cannot."""
+        self._ensure_finalized()
+        if not any(function.name == name and not function.is_declaration for function in self._final_module.functions):
+            return 0
+        if not self._codegen._engine.is_symbol_defined(name):
+            super()._optimize_final_module()
+            super()._finalize_final_module()
+        return int(super().get_pointer_to_function(name))
+
+
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that Python calls, with that of all it calls.
+
+    Functions that several others call are part of each. Under one name the loader would take the first for all, and the last bits
+    of a result would depend on what ran before: they become private.
+    """
+
+    def _optimize_final_module(self) -> None:
+        super()._optimize_final_module()
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+
+
+@contextmanager
+def _in_one(name: str) -> Iterator[None]:
+    """Compile functions as parts of the one of a qualified name."""
+    codegen = cpu_target.target_context.codegen()
+    with global_compiler_lock:  # what other threads compile are no parts
+        codegen.create_library = lambda of: (_Whole if of == name else _Part)(codegen, of)
+        try:
+            yield
+        finally:
+            del codegen.create_library
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -155,9 +208,10 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
     Raises:
         RuntimeError: if it was not installed and there is no writable folder for the cache.
     """
-    dispatcher = numba.njit(**options)(function)
+    dispatcher = numba.njit(**options, no_cfunc_wrapper=True)(function)
     installed = machine_code.load(machine_code.identity(function, sigutils.normalize_signature(signature)[0]))
     dispatcher._cache = _Cache(function) if installed is None else _Installed(installed)
-    dispatcher.compile(signature)
+    with nullcontext() if installed is not None else _in_one(function.__qualname__):
+        dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher

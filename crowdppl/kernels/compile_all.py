@@ -34,7 +34,7 @@ from crowdppl.kernels import (
     readings,
     votes,
 )
-from crowdppl.kernels.machine_code import FOLDER, SWITCH, TARGET, described, entry, identity, reduced, target
+from crowdppl.kernels.machine_code import FOLDER, SWITCH, TARGET, described, entry, identity, target
 
 # Numbers of states whose passes in float64 are compiled in advance: all narrow rows, and a few wide ones. The others take two
 # seconds when a set of hundreds of thousands of annotations first needs them.
@@ -73,7 +73,7 @@ def _compile(job: str) -> tuple[str, bytes]:
     function = _functions()[job]()
     dispatcher = getattr(function, "part", function)  # of a pass
     ((arguments, result),) = dispatcher.overloads.items()
-    return identity(dispatcher.py_func, arguments), dumps(reduced(result))
+    return identity(dispatcher.py_func, arguments), dumps(result._reduce())
 
 
 def _compiled() -> Iterator[tuple[str, bytes]]:

@@ -110,7 +110,8 @@ def sweep(S: int, real: str, draw: bool) -> Any:
         table = tables[part] if narrow else tables[0]
         room = lanes if narrow else states
         p, some, number, begin = zeros(lanes, states), np.zeros(room), np.zeros(room), np.zeros(room)
-        begin[:states] = prior
+        for s in range(states):
+            begin[s] = prior[s]
         product, log_likelihood = 1.0, 0.0
         for i in range(bounds[part], bounds[part + ONE]):
             first, end = start[i], start[i + ONE]

@@ -231,7 +231,8 @@ def around() -> Any:
         for j in range(J):
             point = raters[j]
             for n in range(start[j], start[j + 1]):
-                own[n - start[j]] = states[np.intp(item[n])]
+                for draw in range(D):
+                    own[n - start[j], draw] = states[np.intp(item[n]), draw]
             if start[j + 1] > start[j]:
                 _fill_table(point, first, apart, odds, offsets, S, table)
                 _fill_terms(point, table, nodes, by, side, terms)

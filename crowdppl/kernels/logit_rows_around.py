@@ -288,13 +288,17 @@ def around() -> Any:
         _fill_point(point, sizes, factors, means, powers, inverse, at_point)
         given = sites(point, sizes)[6]
         for draw in range(draws.shape[0]):
-            draws[draw] = point
+            for n in range(point.shape[0]):
+                draws[draw, n] = point[n]
             prevalence, weights, crowd, D, a, b, d = sites(draws[draw], sizes)
-            concentration[:] = numbers[FIXED : FIXED + K + G]
+            for n in range(K + G):
+                concentration[n] = numbers[FIXED + n]
             _tally(start, column, worker, below, guide, sizes, concentration, labels, effects, stream)
             fill_dirichlet(stream, concentration[:K], prevalence)
             fill_dirichlet(stream, concentration[K:], weights)
-            tops[:] = at_point
+            for j in range(J):
+                for k in range(K):
+                    tops[j, k] = at_point[j, k]
             certain = 1.0 / numbers[6] ** 2
             _move_rows(labels, effects, factors, certain, given, means, powers, inverse, logits, totals, tops, stream)
             draw_explanation(labels, effects, factors, totals, tops, logits, numbers, crowd, D, a, b, d, stream)

@@ -64,7 +64,8 @@ def fill_single_steps(
     slope, curve, shares, inverse = np.empty((K, K)), np.empty((K, K)), np.empty(M), np.empty(M)
     slope_a, curve_a = -crowd[1] * (a - crowd[0]), crowd[1]
     for k in range(K):
-        inverse[:] = totals[k]
+        for m in range(M):
+            inverse[m] = totals[k, m]
         fill_slopes(labels[k], effects[k], by, powers[k], inverse, shares, slope[k], curve[k])
         slope_a += slope[k, k]
         curve_a += curve[k, k]
@@ -115,7 +116,8 @@ def begin_workers(
             fill_row(k, a[j], b[j], D[k], d[j, k], x)
             n, e = labels[j, k], effects[j, k]
             fit += log_likelihood(x, n, e, by, powers[j, k], totals[j, k])
-            inverse[:] = totals[j, k]
+            for m in range(M):
+                inverse[m] = totals[j, k, m]
             fill_slopes(n, e, by, powers[j, k], inverse, shares, slope[k], curve[k])
             before -= deviation * sum_of_squares(d[j, k]) / 2.0
             slope_a += slope[k, k]

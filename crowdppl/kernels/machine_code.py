@@ -22,7 +22,6 @@ from typing import Any
 
 import llvmlite
 import numba
-from llvmlite.binding import Linkage
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 
@@ -97,21 +96,6 @@ def _sources() -> str:
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def reduced(result: Any) -> tuple[Any, ...]:
-    """Return what is stored of a compiled function.
-
-    Functions that several others call are part of each. Under one name the loader would take the first for all, and the last bits
-    of a result would depend on what ran before: they become private.
-    """
-    (name, kind, (_, bitcode)), *rest = result._reduce()
-    module = result.library._final_module.clone()
-    for function in module.functions:
-        if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
-            function.linkage = Linkage.internal
-    code = cpu_target.target_context.codegen()._tm.emit_object(module)
-    return (name, kind, (code, bitcode)), *rest
 
 
 def restored(stored: bytes, context: Any) -> Any:

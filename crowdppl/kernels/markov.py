@@ -285,7 +285,8 @@ def spanning() -> Any:
                             for r in range(S):
                                 after[s] += now[r] * moves[r, s]
                             after[s] *= like[i, s]
-                    now[:] = after
+                    for s in range(S):
+                        now[s] = after[s]
                 total = 0.0
                 for r in range(S):
                     mass = 1.0

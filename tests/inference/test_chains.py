@@ -203,13 +203,25 @@ def test_without_numba_torch_samples(monkeypatch):
     np.testing.assert_allclose(first, second, atol=0.06)
 
 
+def test_the_default_compiles_no_chains(monkeypatch):
+    """Draws around the point have compiled functions of their own; a chain takes long to compile."""
+
+    def refuse(family):
+        raise AssertionError(family)
+
+    monkeypatch.setattr(compiled, "kernel", refuse)
+    posterior = quiet_fit(simulated(items=60, seed=2, per_item=6, classes=2)[0], num_samples=20)
+    assert posterior.info["method"] == "em"
+    assert posterior.workers()["accuracy_low"].notna().all()
+
+
 def test_where_chains_are_compiled():
     """Not with repeated items or item weights, nor for models without a compiled step, or whose counts depend on parameters."""
     data = tiny(classes=2)
     model = ItemEffects()
 
     def step(model, data):
-        return compiled_step(bind(model, data), data, 2)
+        return compiled_step(bind(model, data), data, 2, compiled.kernel)
 
     assert step(model, data) is not None
     assert step(model, data.to(dtype=torch.float32)) is not None
@@ -251,7 +263,7 @@ def test_single_precision(name):
 
 def test_certain_workers_in_single_precision():
     """Probabilities that single precision rounds to 0 or 1 leave every label possible."""
-    step = compiled_step(bind(OneCoin(), tiny(classes=2)), tiny(classes=2), 2)
+    step = compiled_step(bind(OneCoin(), tiny(classes=2)), tiny(classes=2), 2, compiled.kernel)
     parameters = {"prevalence": torch.tensor([[1e-300, 1.0]]), "accuracy": torch.tensor([[1 - 1e-12, 1e-300, 0.5]])}
     for value in step.parameters(step.vector(parameters), torch.float32).values():
         assert value.dtype == torch.float32
@@ -261,7 +273,7 @@ def test_certain_workers_in_single_precision():
 
 def test_vectors_share_the_memory_of_parameters_that_lie_side_by_side():
     data = tiny(classes=3)
-    step = compiled_step(bind(DawidSkene(), data), data, 2)
+    step = compiled_step(bind(DawidSkene(), data), data, 2, compiled.kernel)
     size = sum(int(np.prod(shape)) for shape in step.shapes.values())
     held = torch.arange(5.0 * size, dtype=torch.float64).reshape(5, size)
     parameters = step.parameters(held, torch.float64)

@@ -36,6 +36,20 @@ passes.load(2, "f8")(1, tables, np.array([[.25, .75]]))
 print(*tables[0])
 """
 
+# For which functions machine code is made when a step is compiled; and what one that compiled functions call returns to Python.
+PARTS = """
+import numpy as np
+from numba.core.codegen import JITCodeLibrary
+from crowdppl.kernels import em_steps, fused, passes
+make, made = JITCodeLibrary._finalize_specific, []
+JITCodeLibrary._finalize_specific = lambda library: (made.append(library.name.split(".")[0]), make(library))
+em_steps.tabulation("dirichlet rows")
+print(*made)
+passes.accumulate("f8")
+seed, n = np.uint64(3), np.uint64(5)
+print(fused._uniform(seed, n) == fused._uniform.py_func(seed, n))
+"""
+
 # Fits in an order, and a digest of the results of each.
 FITS = """
 import hashlib, sys
@@ -194,6 +208,20 @@ def test_every_function_is_compiled_in_advance():
     assert {f"mode of {family}" for family in em_steps.MODES} <= {*jobs}
     compiled = {name for name in passes.__all__ if callable(getattr(passes, name)) and name != "width_of"}
     assert compiled <= {job.split(" of ")[0] for job in jobs}
+
+
+def test_functions_are_made_machine_code_as_parts_only(tmp_path):
+    """Not those that a step calls, unless Python can call them, too."""
+    assert run(PARTS, folder=tmp_path / "cache", CROWDPPL_MACHINE_CODE="0") == ["tabulation", "True"]
+
+
+def test_arrays_are_not_assigned_to_slices():
+    """Numba would compile a message that states both shapes, which takes longer than most functions."""
+    if (archive := machine_code._archive()) is None:
+        pytest.skip("no machine code for these source files; make it: python -m crowdppl.kernels.compile_all")
+    names = [name for name in zipfile.ZipFile(archive).namelist() if name != machine_code.TARGET]
+    assert names
+    assert not [name for name in names if b"raise_with_shape" in (machine_code.entry(archive, name) or b"")]
 
 
 @pytest.mark.slow

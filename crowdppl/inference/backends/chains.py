@@ -27,15 +27,41 @@ CALL = 2 * 10**8
 SPARSE = 4
 
 
+def compiled_or_none(make: Callable[[], Any]) -> Any:
+    """Return a compiled function, or ``None`` where numba is not there, or has no place to keep what it compiles."""
+    try:
+        return make()
+    except (ImportError, OSError, RuntimeError):
+        return None
+
+
 @cache
 def kernel(family: str) -> Any:
-    """Return the compiled chain of a family, or ``None`` where numba is not there, or has no place to keep what it compiles."""
-    try:
+    """Return the compiled chain of a family; ``None`` where nothing can be compiled."""
+
+    def make() -> Any:
         from crowdppl.kernels import chains
 
         return chains.sweeps(family)
-    except (ImportError, OSError, RuntimeError):
-        return None
+
+    return compiled_or_none(make)
+
+
+@cache
+def kernel_around(family: str) -> Any:
+    """Return the compiled draws around a point of a family that has them; ``None`` as of :func:`kernel`, or of other families."""
+
+    def make() -> Any:
+        from crowdppl.kernels.logit_rows_around import around
+
+        return around() if family == "logit rows" else None
+
+    return compiled_or_none(make)
+
+
+def kernel_from_point(family: str) -> Any:
+    """Return what makes draws around a point of a family: a chain, where there is nothing of its own."""
+    return kernel_around(family) or kernel(family)
 
 
 class Arrays:
@@ -101,7 +127,10 @@ class Chains(Threads):
         from crowdppl.kernels.chains import DIAGONALS, MATRICES, NOTHING
         from crowdppl.kernels.items import width_of
 
-        self.step, self.data, self.run = step, data, kernel(step.family)
+        self.step, self.data = step, data
+        # A chain takes long to compile where that is still to be done: not for draws around a point that need none.
+        self.around = kernel_around(step.family) if layout is None else None
+        self.run = kernel(step.family) if self.around is None else None
         self.arrays = Arrays(data)
         self.states, self.width = step.states, width_of(step.states)
         self.sparse = self.sparse_for(data)
@@ -191,13 +220,12 @@ class Chains(Threads):
         """
         out = torch.empty(count, len(vector), dtype=torch.float64)
         parts = out.tensor_split(min(PARTS, count))
-        around = kernel_around(self.step.family)
-        if around is None:
+        if self.around is None:
             chains = [self.chain(vector.unsqueeze(0).clone()) for _ in parts]
             tasks = [partial(self._sweep_back, vector, chain, part) for chain, part in zip(chains, parts, strict=True)]
         else:
             below, worker = states().cumsum(-1).numpy(), self.data.worker.numpy().astype(np.uint32)
-            draw = partial(self._draw_around, around, worker, below, vector.numpy())
+            draw = partial(self._draw_around, self.around, worker, below, vector.numpy())
             tasks = [partial(draw, begun(), part) for part in parts]
         self.all(tasks)
         return out
@@ -218,11 +246,3 @@ class Chains(Threads):
         at_a_time = max(1, CALL // (self.data.A + self.data.N + step.work))
         for rows in out.split(at_a_time):
             around(*arrays, step.sizes, step.numbers, point, state, work, rows.numpy())
-
-
-@cache
-def kernel_around(family: str) -> Any:
-    """Return the compiled draws around a point of a family that has them; ``None`` where chains take a sweep for each draw."""
-    from crowdppl.kernels.logit_rows_around import around  # here: numba may not be there
-
-    return around() if family == "logit rows" else None

@@ -6,7 +6,7 @@ otherwise. Engines take what they are given. Results state the choice of their e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
-from crowdppl.inference.backends import chains, em_steps, graded, passes
+from crowdppl.inference.backends import chains, em_steps, graded, passes, readings
 from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.batching import Function, batched, in_turn
 from crowdppl.inference.backends.counting import LabelCounts
@@ -103,7 +103,7 @@ def sampler(model: BoundModel, data: Annotations, count: int, sites: Mapping[str
     if not model.has_conditionals:
         return GradientSampler(model, data, sites)
     over = None if data.A < LARGE else _passes(model, data)
-    step = compiled_step(model, data, count) if over is None else None
+    step = compiled_step(model, data, count, chains.kernel) if over is None else None
     if step is not None:
         return CompiledSampler(model, data, step)
     return _uncompiled(model, data, _passes(model, data) if over is None else over)
@@ -111,7 +111,8 @@ def sampler(model: BoundModel, data: Annotations, count: int, sites: Mapping[str
 
 def sampler_from_point(model: BoundModel, data: Annotations, count: int, earlier: Sweeps | None) -> Sampler:
     """Choose how draws are made by a sweep from a point; ``earlier`` are passes over the same data, which are used again."""
-    step = compiled_step(model, data, chains.PARTS) if _worth_compiling(model, data, count) else None
+    worth = _worth_compiling(model, data, count)
+    step = compiled_step(model, data, chains.PARTS, chains.kernel_from_point) if worth else None
     if step is not None:
         return CompiledSampler(model, data, step)
     form = _raters(model, data, count) if data.criteria is None else None
@@ -137,16 +138,17 @@ def evaluation(
 ) -> Chosen:
     """Choose how ``total`` draws are evaluated; ``weighed`` tells whether annotations of an item count as correlated."""
     sampled = draws.kind == "posterior" and arranged.A < LARGE
-    step = compiled_step(model, arranged, 1) if sampled or _worth_compiling(model, arranged, total) else None
+    worth = sampled or _worth_compiling(model, arranged, total)
+    step = compiled_step(model, arranged, 1, readings.kernel) if worth else None
     if draws.point is not None and _forms_chains(model, arranged, draws.point):
         return Chosen(None, ChainEvaluation(model, arranged, data))
-    readings: Readings | GradedReadings | None = None if step is None else Readings(step, arranged)
+    over: Readings | GradedReadings | None = None if step is None else Readings(step, arranged)
     form = None if weighed or step is not None else _raters(model, arranged, total)
     if form is not None:
-        readings = GradedReadings(form, arranged)
-    needed = readings is None or draws.point is not None
+        over = GradedReadings(form, arranged)
+    needed = over is None or draws.point is not None
     return Chosen(
-        readings,
+        over,
         items(model, arranged, data, draws.passes) if needed else None,
     )
 
@@ -211,14 +213,19 @@ def _compilable(data: Annotations) -> bool:
     return real and data.in_full and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31
 
 
-def compiled_step(model: BoundModel, data: Annotations, count: int) -> CompiledStep | None:
-    """Return the compiled step of a model, where it has one and a number of compiled chains can take the data."""
+def compiled_step(
+    model: BoundModel, data: Annotations, count: int, kernel: Callable[[str], Any]
+) -> CompiledStep | None:
+    """Return the compiled step of a model, where it has one and a number of compiled chains can take the data.
+
+    ``kernel`` is what is done with it, by family: that it can be compiled is seen by compiling it, which may take seconds.
+    """
     if not _compilable(data):
         return None
     step = model.compiled_step(data)
     if step is None or 8 * count * (data.J * data.K * step.states + step.work) > chains.ROOM:
         return None
-    return None if chains.kernel(step.family) is None else step
+    return None if kernel(step.family) is None else step
 
 
 def _em_step(model: BoundModel, data: Annotations) -> CompiledStep | None:

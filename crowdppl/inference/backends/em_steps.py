@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.chains import ROOM, Arrays
+from crowdppl.inference.backends.chains import ROOM, Arrays, compiled_or_none
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
@@ -23,15 +23,17 @@ SHARE, RANGES = 2 * 10**6, 4
 @cache
 def kernels(family: str) -> tuple[Any, ...] | None:
     """Return tables, E step, M step and log prior of a family; ``None`` without an M step, or where nothing can be compiled."""
-    try:
+
+    def make() -> tuple[Any, ...] | None:
         from crowdppl.kernels import em_steps
 
         if family not in em_steps.MODES:
             return None
         both = em_steps.maximisation(family), em_steps.density(family)
         return em_steps.tabulation(family), em_steps.expectation(), *both
-    except (ImportError, OSError, RuntimeError):
-        return None
+
+    made: tuple[Any, ...] | None = compiled_or_none(make)
+    return made
 
 
 @dataclass(frozen=True)

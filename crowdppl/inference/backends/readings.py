@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, Arrays, begun
+from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, Arrays, begun, compiled_or_none
 from crowdppl.inference.dependence.design_effect import START
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
@@ -42,11 +42,15 @@ class Drawn(NamedTuple):
 
 
 @cache
-def _kernel(family: str) -> Any:
-    """Return the compiled readings of a family, for which chains could be compiled."""
-    from crowdppl.kernels.readings import reading  # here: numba may not be there
+def kernel(family: str) -> Any:
+    """Return the compiled readings of a family; ``None`` where nothing can be compiled."""
 
-    return reading(family)
+    def make() -> Any:
+        from crowdppl.kernels.readings import reading
+
+        return reading(family)
+
+    return compiled_or_none(make)
 
 
 class Readings:
@@ -58,7 +62,7 @@ class Readings:
     """
 
     def __init__(self, step: CompiledStep, data: Annotations):
-        self.step, self.data, self.run, self.arrays = step, data, _kernel(step.family), Arrays(data)
+        self.step, self.data, self.run, self.arrays = step, data, kernel(step.family), Arrays(data)
         J, K = data.J, data.K
         each = 8 * (J * K * step.states + 2 * data.N * K)
         self.parts = max(1, min(PARTS, ROOM // each))
