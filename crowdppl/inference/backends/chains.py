@@ -130,7 +130,7 @@ class Chains(Threads):
         self.step, self.data = step, data
         # A chain takes long to compile where that is still to be done: not for draws around a point that need none.
         self.around = kernel_around(step.family) if layout is None else None
-        self.run = kernel(step.family) if self.around is None else None
+        self.run: Any = kernel(step.family) if self.around is None else None
         self.arrays = Arrays(data)
         self.states, self.width = step.states, width_of(step.states)
         self.sparse = self.sparse_for(data)
