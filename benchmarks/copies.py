@@ -270,9 +270,7 @@ everybody else said the same (`crowdppl.data.copies`). Then other workers are co
 The level is .005 over all pairs, and .005 over all workers who are compared with a group. Every fit of up to two million
 annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken at random, where everybody
 else agrees well enough: the chance-corrected agreement of the workers who are in no group is at most one standard error below .4,
-which Landis and Koch (1977) call moderate; or every group agrees with these workers at least as much as they do with each
-other, as copies do beside spammers ([plausible crowds](plausible-crowds.md): two pairs and two spammers). `copies="one"` and
-`copies="all"` ask for either.
+which Landis and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
 
 ## Copies
 

@@ -119,6 +119,21 @@ def pairs_of_classes(rng: Draw) -> tuple[Array, Array]:
     return some(rng, np.where(rng.random((1000, 30)) < skills(rng, 30), truth, wrong), 3), truth[:, 0]
 
 
+def merging(main: int, passing: int) -> Callable[[Draw], tuple[Array, Array]]:
+    """Return a simulator of workers of whom a third merge thirty classes in pairs, and of some who pass by."""
+
+    def draw(rng: Draw) -> tuple[Array, Array]:
+        label, truth = plain(rng, 1000, skills(rng, main + passing, 0.9, 0.03), 30)
+        coarse = np.arange(main + passing) % 3 == 0
+        label = np.where(coarse, label - label % 2, label)
+        label[:, :main] = some(rng, label[:, :main], min(main, 4))
+        keep = rng.random((1000, passing)) < 0.003
+        label[:, main:] = np.where(keep, label[:, main:], -1)
+        return label, truth
+
+    return draw
+
+
 def alone(rng: Draw) -> tuple[Array, Array]:
     """Draw a crowd in which half of the items have one label."""
     label, truth = plain(rng, 1000, skills(rng, 10, 0.8), 2, 3)
@@ -152,6 +167,14 @@ def copies_and_spammers(rng: Draw) -> tuple[Array, Array]:
         label[:, one + 1] = np.where(rng.random(400) < 0.95, label[:, one], label[:, one + 1])
     label[:, 8:] = rng.integers(0, 3, (400, 2))
     return label, truth
+
+
+def hard_for_most(rng: Draw) -> tuple[Array, Array]:
+    """Draw three workers who know three classes, and six who guess on half of the items."""
+    truth = rng.integers(0, 3, 400)
+    most = np.where(rng.random(400) < 0.5, 1 / 3, 0.9)
+    accuracy = np.concatenate([np.full((400, 3), 0.95), np.tile(most[:, None], 6)], 1)
+    return answers(rng, np.tile(truth[:, None], 9), accuracy, 3), truth
 
 
 def shared_bias(classes: int) -> Callable[[Draw], tuple[Array, Array]]:
@@ -209,6 +232,8 @@ KINDS: dict[str, Callable[[Draw], tuple[Array, Array]]] = {
     "30 classes": classes(30),
     "50 classes": classes(50),
     "30 classes, confused in pairs": pairs_of_classes,
+    "30 classes, a third of 30 workers merge pairs": merging(30, 0),
+    "30 classes, a third of 8 workers merge pairs, 300 pass by": merging(8, 300),
     "half of the items with one label": alone,
     "two crowds with 20 common items": two_crowds,
     "workers who improve": improving,
@@ -216,6 +241,7 @@ KINDS: dict[str, Callable[[Draw], tuple[Array, Array]]] = {
     "a class of 5%": rare(0.05, 12, 0.85),
     "a class of 3%, workers of .70": rare(0.03, 5, 0.7),
     "two pairs of copies and two spammers": copies_and_spammers,
+    "three who know, six who guess on half of the items": hard_for_most,
     "three of six share a bias, two classes": shared_bias(2),
     "three of six share a bias, three classes": shared_bias(3),
     "five judges wrong on the same items": panel,
@@ -327,18 +353,21 @@ BODY = """{kinds} kinds of simulated crowds that occur in practice, means over {
 the default, of votes, and of Dawid and Skene's model by EM with its default prior; in bold where the default is more than one
 point below the better of the two. *Stated* is the mean probability of the default's labels. Votes have half a pseudo-vote for
 each class in the log loss. The bias is that of the share of a worker's annotations that are correct, *held* how often 89%
-intervals contain the true share. Then accuracy and log loss on the items other than {known} random ones (at most half of the
-items), where the true labels of these are unknown, and known. *Groups named* are groups of workers who are said to give the
-same answers, for each crowd: only one kind has any, two in each crowd.
+intervals contain the true share. {known} random items, at most half of all, then have known true labels: accuracy and log loss
+on the others without these labels, and with them. *Groups named* are groups of workers who are said to give the same answers,
+for each crowd; crowds with two pairs of copies have two.
 
 {table}
 
 Workers err independently in most of these kinds, which is rare in public crowds ([the default model](default-model.md)): the
-default allows for more, and says too little of them. `independent=True` is right for such crowds, and far too sure of others.
+default allows for shared errors, and understates how sure it may be. `independent=True` is right for such crowds, and far too
+sure of others.
 
-Two limits are known. *A rare class and weak workers* look like a crowd that is often wrong together: small public crowds in
-which Dawid and Skene's model finds nearly one class and is wrong, of `pos-sentiment` and `rte`, look the same by the share of
-votes that its labels leave, by the share of labels that differ, and by the smallest class. *Three of six who share a bias*
+Some limits are known. *Copies beside spammers* count as several workers, since everybody else hardly agrees: workers who know
+better than those who guess on half of the items look the same, also once those who agree with nobody are left out, and to count
+them once costs a fifth of the labels. *A rare class and weak workers* look like a crowd that is often wrong together: small
+public crowds in which Dawid and Skene's model finds nearly one class and is wrong, of `pos-sentiment` and `rte`, look the same by
+the share of votes that its labels leave, by the share of labels that differ, and by the smallest class. *Three of six who share a bias*
 agree with each other more than the others do, and are taken for the better ones: beyond their accuracy they agree on a fifth
 of the items, and copies are named from two fifths on ([copies](copies.md)).
 """

@@ -14,8 +14,7 @@ source than those of each member, and the tests are fewer than the pairs of the 
 
 A fit counts one of a group for each item: every model and every engine then sees a group as often as one worker, and each of its
 members keeps a share of the own annotations, at random, from which the member's quality is learned. Where everybody else hardly
-agrees, and still less with some group, nothing tells a group that copies from one that knows better, and all of them count unless
-the caller asks for one. Groups that agree with the others as much as they do with each other know what they know.
+agrees, nothing tells a group that copies from one that knows better, and all of them count unless the caller asks for one.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ AGREEING = 3.0
 # Chance-corrected agreement of everybody else from which a group counts as one worker: "moderate" by Landis and Koch (1977).
 # Where it is lower by as many standard errors, a group may as well know better than the others. To follow them then costs far
 # more labels than copies that count do (docs/benchmarks/copies.md).
-# Not so where all groups agree with the others at least as much as they do with each other.
 TRUSTED, BELOW = 0.4, 1.0
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
@@ -75,21 +73,19 @@ class Copies:
         common: number of common items, summed over the pairs that were named.
         equal: number of these with equal labels.
         others: chance-corrected agreement, on the items of these workers, of those who are in no group; ``None`` for too few.
-        known_to_others: whether the workers of every group agree with those at least as much as they do with each other.
     """
 
     workers: tuple[int, ...]
     common: int
     equal: int
     others: ChanceAgreement | None = None
-    known_to_others: bool = False
 
     @checked
     def counts_once(self, copies: Literal["one", "all"] | None) -> bool:
-        """Return whether a fit counts one of them for each item: as asked, else where others agree, or as much with them."""
+        """Return whether a fit counts one of them for each item: as the caller asks, else where others agree."""
         if copies is not None or self.others is None:
             return copies == "one"
-        return self.known_to_others or self.others.value + BELOW * self.others.error >= TRUSTED
+        return self.others.value + BELOW * self.others.error >= TRUSTED
 
 
 @checked
@@ -127,7 +123,7 @@ def copied_answers(data: Annotations) -> list[Copies]:
     groups = _groups(named, data.J)
     pairs = np.stack([a, b, common, equal], 1)[significance < FALSE_ALARMS]
     groups = _groups(named + [pair for group in groups for pair in _joining(votes, group, groups, pairs)], data.J)
-    return votes.with_agreement(groups)
+    return [replace(group, others=agreement) for group, agreement in zip(groups, votes.others(groups), strict=True)]
 
 
 @checked
@@ -230,25 +226,17 @@ class _Votes:
         bound = COPIED + (1 - COPIED) * np.minimum(chance, 1.0)
         return np.asarray(pairs[_at_least(equal[pairs], common[pairs], bound) * len(a) < FALSE_ALARMS])
 
-    def with_agreement(self, groups: list[Copies]) -> list[Copies]:
-        """Return groups with the agreement of workers who are in none, and whether theirs with these is no less in any."""
+    def others(self, groups: list[Copies]) -> list[ChanceAgreement | None]:
+        """Return, for the items of each group, the chance-corrected agreement of workers who are in no group."""
         counts = self.counts.copy()  # (N, L)
         for worker in (member for group in groups for member in group.workers):
             items, labels = self.of_worker(worker)
             counts[items, labels] -= 1
-        out, known = [], True
+        out = []
         for group in groups:
-            items, labels = (np.concatenate(part) for part in zip(*map(self.of_worker, group.workers), strict=True))
-            others, theirs = ChanceAgreement.within(counts[np.unique(items)]), counts[items]
-            out.append(replace(group, others=others))
-            number = theirs.sum(1)
-            if others is None or others.value <= AGREEING * others.error:
-                known = False
-                continue
-            chance = float(_shares(labels, theirs.shape[1], number) @ theirs.sum(0) / number.sum())
-            both = ChanceAgreement.of(theirs[np.arange(len(labels)), labels], number, chance)
-            known &= both.value >= others.value
-        return [replace(group, known_to_others=known) for group in out]
+            own = np.unique(np.concatenate([self.of_worker(member)[0] for member in group.workers]))
+            out.append(ChanceAgreement.within(counts[own]))
+        return out
 
     def agreed(self, members: tuple[int, ...]) -> tuple[Array, Array]:
         """Return the items, ascending, that two or more of these workers labelled, all of them with one label, and that label."""

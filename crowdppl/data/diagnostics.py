@@ -102,8 +102,8 @@ def equal_answers(
     )
     each = "The fit counts all of them, so that they outvote others; copies='one' counts one of them for each item"
     unclear = (
-        "The fit counts all of them, since everybody else agrees too little, and less with such a group, to tell copies from "
-        "workers who know better; copies='one' counts one of them for each item"
+        "The fit counts all of them, since everybody else agrees too little to tell copies from workers who know better; "
+        "copies='one' counts one of them for each item"
     )
     return [
         f"{SAME_ANSWERS}: {listed(data.workers[list(group.workers)].tolist())} gave equal labels to {group.equal:,} of "

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from crowdppl.models.linear_gaussian import LinearGaussian
 
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
-# In place of the large one where workers have fewer annotations for each class than this, in the mean: the prior then decides
-# what a matrix of their own says.
+# In place of the large one where workers have fewer annotations for each class than this, those of the mean annotation: the prior
+# then decides what a matrix of their own says. Workers with few annotations among others with many do not decide it.
 MANY_CLASSES, EACH_CLASS = "one-coin", 5.0
 TOKENS, SETS, COVARIATES = "sequential-workers", "label-sets", "accuracy-regression"
 FEATURES = "features-and-effects"
@@ -124,6 +124,12 @@ def operations(model: AnnotationModel, data: Annotations) -> float:
     every effect adds.
     """
     return float(model.states(data)) * (data.A + data.J * data.K**2)
+
+
+def labels_of_each_class(data: Annotations) -> float:
+    """Return how many labels for each class that occurs the worker of the mean annotation gave."""
+    by_worker = data.worker.bincount(minlength=data.J).double()
+    return float((by_worker**2).sum() / data.A / data.label.unique().numel())
 
 
 def _why_unread(scores: ClassScores) -> str | None:
@@ -255,7 +261,8 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
         return _with_features(data, DEFAULT, note) if reads_by_default(data) else Choice(usual, note)
     cost = f"with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long"
     other = f"model={DEFAULT!r} fits it all the same"
-    if data.A >= EACH_CLASS * data.J * data.K:
+    each = labels_of_each_class(data)
+    if each >= EACH_CLASS:
         return Choice(named_model(LARGE), f"{LARGE} was fitted: {cost}; {other}")
-    few = f"workers gave {data.A / (data.J * data.K):.1f} labels for each class, too few for a confusion matrix of their own"
+    few = f"workers gave {each:.1f} labels for each class, too few for a confusion matrix of their own"
     return Choice(named_model(MANY_CLASSES), f"{MANY_CLASSES} was fitted: {cost}, and {few}; {other}")

@@ -171,27 +171,6 @@ def test_copies_do_not_outvote_others():
     assert np.mean(correct["all"]) < np.mean(correct["one"]) - 0.1
 
 
-def test_copies_beside_spammers_count_once_where_they_agree_with_the_others():
-    """Spammers make everybody else hardly agree; a pair that agrees with the others as much as they do knows no better."""
-    correct = {None: [], "all": []}
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        truth = rng.integers(3, size=400)
-        label = np.where(rng.random((10, 400)) < 0.65, truth, rng.integers(3, size=(10, 400)))
-        for one, other in ((0, 1), (2, 3)):
-            label[other] = np.where(rng.random(400) < 0.95, label[one], label[other])
-        label[8:] = rng.integers(3, size=(2, 400))
-        worker, item = np.divmod(np.arange(label.size), 400)
-        data = Annotations.from_arrays(item, worker, label.ravel(), labels=range(3))
-        assert groups(data) == [(0, 1), (2, 3)]
-        assert all(group.others.value < 0.3 and group.counts_once(None) for group in copied_answers(data))
-        for copies, shares in correct.items():
-            shares.append(
-                (quiet_fit(data, seed=0, copies=copies, independent=False).probability().argmax(1) == truth).mean()
-            )
-    assert np.mean(correct[None]) > np.mean(correct["all"]) + 0.05
-
-
 def test_a_group_that_others_disagree_with_may_know_better():
     """Copies of one who knows the answers, beside workers who share their errors: all of them count unless one is asked for."""
     rng = np.random.default_rng(0)

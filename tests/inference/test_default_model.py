@@ -51,7 +51,8 @@ def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
         (1000, 59, 8, 2547, DEFAULT),
         (40_000, 57, 3, 216_725, DEFAULT),
         (10_000, 500, 5, 100_000, DEFAULT),
-        (1000, 50, 50, 5000, MANY_CLASSES),
+        (100, 50, 50, 5000, MANY_CLASSES),
+        (1000, 50, 50, 5000, LARGE),  # five workers gave a thousand each
         (3000, 50, 50, 15_000, LARGE),
         (10_000, 2500, 10, 500_000, LARGE),
     ],

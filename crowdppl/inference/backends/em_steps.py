@@ -32,8 +32,8 @@ def kernels(family: str) -> tuple[Any, ...] | None:
         both = em_steps.maximisation(family), em_steps.density(family)
         return em_steps.tabulation(family), em_steps.expectation(), *both
 
-    made: tuple[Any, ...] | None = compiled_or_none(make)
-    return made
+    functions: tuple[Any, ...] | None = compiled_or_none(make)
+    return functions
 
 
 @dataclass(frozen=True)
