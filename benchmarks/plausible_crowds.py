@@ -367,9 +367,9 @@ Some limits are known. *Copies beside spammers* count as several workers, since 
 better than those who guess on half of the items look the same, also once those who agree with nobody are left out, and to count
 them once costs a fifth of the labels. *A rare class and weak workers* look like a crowd that is often wrong together: small
 public crowds in which Dawid and Skene's model finds nearly one class and is wrong, of `pos-sentiment` and `rte`, look the same by
-the share of votes that its labels leave, by the share of labels that differ, and by the smallest class. *Three of six who share a bias*
-agree with each other more than the others do, and are taken for the better ones: beyond their accuracy they agree on a fifth
-of the items, and copies are named from two fifths on ([copies](copies.md)).
+the share of votes that its labels leave, by the share of labels that differ, and by the smallest class. *Three of six who share
+a bias* agree with each other more than the others do, and are taken for the better ones: beyond their accuracy they agree on a
+fifth of the items, and copies are named from two fifths on ([copies](copies.md)).
 """
 
 

@@ -42,7 +42,8 @@ def peak() -> float:
 
 def work(path: str, out: str, method: str) -> None:
     """Fit as one of the processes, and print what it took."""
-    from crowdppl.inference import distributed, passes
+    from crowdppl.inference import distributed
+    from crowdppl.inference.backends import passes
     from crowdppl.inference.scale.sharded import distribute
 
     assert passes.compiled() is not None

@@ -189,11 +189,7 @@ def inline(function: Any) -> Any:
 
 
 def inline_with_arrays(function: Any) -> Any:
-    """Compile a function as :func:`inner` does, as a part of each function that calls it.
-
-    For what two compiled functions have in common and do not round alike: in the process that compiles both, one would get the
-    other's copy.
-    """
+    """Compile a function as :func:`inner` does, as a part of each function that calls it, which is optimised with it."""
     return numba.njit(**INNER, forceinline=True)(function)
 
 
@@ -206,8 +202,10 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
         **options: of :func:`numba.njit`.
 
     Raises:
-        RuntimeError: if it was not installed and there is no writable folder for the cache.
+        RuntimeError: if it was not installed and there is no writable folder for the cache, or ``NUMBA_DISABLE_JIT`` is set.
     """
+    if numba.config.DISABLE_JIT:
+        raise RuntimeError("NUMBA_DISABLE_JIT is set, so that nothing is compiled")
     dispatcher = numba.njit(**options, no_cfunc_wrapper=True)(function)
     installed = machine_code.load(machine_code.identity(function, sigutils.normalize_signature(signature)[0]))
     dispatcher._cache = _Cache(function) if installed is None else _Installed(installed)

@@ -245,3 +245,10 @@ def test_bits_do_not_depend_on_what_ran_before(tmp_path, installed):
     orders = [names, names[::-1]] if installed else [names, names, names[::-1]]
     seen = [run(FITS, *order, folder=tmp_path / "cache", **environment) for order in orders]
     assert sorted(seen[0]) == sorted(seen[1]) == sorted(seen[-1])
+
+
+@pytest.mark.slow
+def test_fits_without_a_compiler(tmp_path):
+    """Where numba is told not to compile, torch serves."""
+    run(FITS, "default", "dawid-skene", folder=tmp_path / "cache", NUMBA_DISABLE_JIT="1")
+    assert not (tmp_path / "cache").exists()
