@@ -7,7 +7,8 @@ write their labels beside these. A column whose values are names of judged items
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pandas as pd
 from crowdppl.data.frames import maybe_pandas, to_pandas
 from crowdppl.data.table.columns import column_of, usual_column
 from crowdppl.data.table.questions import CRITERIA, codes, named, unused
+from crowdppl.errors import DataError
 from crowdppl.judges.column_words import (
     OF_ITEMS,
     OF_LABELS,
@@ -59,7 +61,8 @@ def labelled(
     notes: tuple[str, ...] = ()
     if frame is not None:
         human, notes = with_usual_names(frame, {None: verdicts}, source, stated)
-    return _noted(HumanLabels.from_frame(human, source=source), notes)
+    with _naming(notes):
+        return _noted(HumanLabels.from_frame(human, source=source), notes)
 
 
 def labelled_by_criterion(
@@ -82,8 +85,20 @@ def labelled_by_criterion(
         DataError: as :meth:`HumanLabels.by_criterion`.
     """
     frame, notes = with_usual_names(to_pandas(human, source), parts, source, stated, criterion)
-    each = HumanLabels.by_criterion(frame, criterion, source=source)
+    with _naming(notes):
+        each = HumanLabels.by_criterion(frame, criterion, source=source)
     return {name: _noted(labels, notes) for name, labels in each.items()}
+
+
+@contextmanager
+def _naming(notes: tuple[str, ...]) -> Iterator[None]:
+    """Add to errors which columns were recognised: their messages name columns by role, and the table has other names."""
+    try:
+        yield
+    except DataError as error:
+        if not notes:
+            raise
+        raise DataError("; ".join([str(error), *notes])) from error
 
 
 def _noted(labels: HumanLabels, notes: tuple[str, ...]) -> HumanLabels:

@@ -256,3 +256,10 @@ def test_labels_of_a_pair_named_as_its_systems():
     assert list(with_usual_names(people, {None: v}, "t")[0]) == list(people)
     turned = pd.DataFrame({"item": people["item"], "model_a": "B", "model_b": "A", "winner": people["verdict"]})
     assert list(with_usual_names(turned, {None: v}, "t")[0]) == ["item", "system", "opponent", "verdict"]
+
+
+def test_errors_name_the_columns_of_the_caller():
+    v = judges.Verdicts.from_frame(plain())
+    people = pd.DataFrame({"qid": [f"q{n}" for n in range(N - 1)] + [None], "ok": ["pass", "fail"] * (N // 2)})
+    with pytest.raises(DataError, match=r"item missing; .*column 'qid' has the items, 'ok' has the labels"):
+        labelled(people, v)
