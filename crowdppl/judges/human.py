@@ -12,7 +12,7 @@ import pandas as pd
 from crowdppl.arguments import Identifier, checked
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.table.identifiers import Coded, rows_text
-from crowdppl.data.table.questions import CRITERIA, named
+from crowdppl.data.table.questions import CRITERIA, codes, named
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import criteria
 from crowdppl.judges.alignment import AlignableLabels
@@ -228,7 +228,7 @@ def _notes_on_criteria(table: Table) -> list[str]:
         f"{table.source}: column {str(column)!r} has several values and is not used; if people judged several criteria, keep the "
         f"rows of one, or fit all with crowdppl.judges.fit_criteria"
         for column in named(table.frame, table.columns.values(), CRITERIA)
-        if table.frame[column].nunique() > 1
+        if codes(table.frame[column]).max(initial=-1) > 0
     ]
 
 

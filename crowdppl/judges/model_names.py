@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,8 +15,26 @@ _HOSTS = frozenset(
     azure|azureml|azure_ai|azure_openai|bedrock|bedrock_converse|converse|sagemaker|vertex|vertexai|vertex_ai
     |vertex_ai_beta|openrouter|together|togetherai|together_ai|fireworks|fireworks_ai|groq|replicate|deepinfra|anyscale
     |huggingface|hf|ollama|ollama_chat|vllm|hosted_vllm|lm_studio|lmstudio|litellm|litellm_proxy|sglang|tgi|nvidia_nim
-    |github|github_models|cloudflare|cerebras|sambanova|novita|hyperbolic|nebius|portkey|helicone|models|model|accounts
-    |deployments|endpoints|publishers|api|chat|completion|completions|messages|responses|ft|us|eu|apac|global
+    |github|github_models|cloudflare|cerebras|sambanova|novita|hyperbolic|nebius|portkey|helicone
+    """.replace("\n", "")
+    .replace(" ", "")
+    .split("|")
+)
+# Words of a route that are also plain words: they say nothing of a judge only beside a service, a company or a known model.
+_ON_THE_WAY = frozenset(
+    """
+    models|model|accounts|deployments|endpoints|publishers|api|chat|completion|completions|messages|responses|ft|us|eu|apac
+    |global
+    """.replace("\n", "")
+    .replace(" ", "")
+    .split("|")
+)
+# The letters at the beginning of the names of models that many services run.
+_MODELS = frozenset(
+    """
+    gpt|chatgpt|o|claude|gemini|gemma|palm|llama|codellama|vicuna|alpaca|mistral|mixtral|ministral|codestral|magistral|pixtral
+    |qwen|qwq|deepseek|phi|command|nova|titan|grok|yi|glm|chatglm|kimi|falcon|dbrx|nemotron|olmo|granite|jamba|solar|zephyr
+    |prometheus|davinci|babbage|curie|ada|text|bison|sonnet|haiku|opus|minimax|internlm|baichuan|hermes|wizardlm|starling
     """.replace("\n", "")
     .replace(" ", "")
     .split("|")
@@ -29,10 +48,14 @@ _ROUTE = re.compile(r"([\w-]+)([/:.])(?=[^\s/:.])")
 _INTERFACE = re.compile(r"-v\d+:\d+$")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MARKS = re.compile(r"[\s._-]+")
-# A day, a day without its year, or a number behind the name of a model.
-_VERSION = re.compile(r"[-@:](20\d\d-?[01]\d-?[0-3]\d|[01]\d[0-3]\d|00[1-9]|latest)$", re.IGNORECASE)
+# A day, a day without its year, or a number behind the name of a model; 1024 is a size.
+_VERSION = re.compile(
+    r"[-@:](20\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|(?P<short>(?!1024)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|00[1-9])|latest)$",
+    re.IGNORECASE,
+)
 _LATEST = re.compile(r"[-:@]latest$", re.IGNORECASE)
-# A number of a call or a repeat at the end of a name.
+# A number of a call or a repeat at the end of a name, which is one beyond doubt with more of the same or behind a known model.
+_MANY = 3
 _RUN = re.compile(
     r"(?P<who>.+?)[-_. (#]+(?:run|call|trial|repeat|rep|repetition|attempt|try|sample)[-_ =]?\d+\)?",
     re.IGNORECASE,
@@ -66,17 +89,37 @@ def parts_of(judge: object) -> Model:
         match = _ROUTE.match(rest)
         word, sign = match.groups() if match else ("", "")
         named = sign == "/" or (sign == ":" and word in _BEFORE_COLON) or (sign == "." and word in _BEFORE_POINT)
-        if match is None or not (named or word in _HOSTS):
+        passed = word in _HOSTS
+        if match is not None and word in _ON_THE_WAY:
+            passed = routed or bool(maker) or _known(rest[match.end() :])
+        if match is None or not (named or passed):
             # Names such as llm:mistral-7b/prompt-1 say of what they are before a stroke, too.
             before, slash, after = rest.partition("/")
             if slash and before and after and ": " not in before:
                 maker, rest = maker or before, after
             return Model(maker, _INTERFACE.sub("", rest), routed)
-        if word in _HOSTS:
+        if passed:
             routed = True
         else:
             maker = maker or word
         rest = rest[match.end() :]
+
+
+def _known(rest: str) -> bool:
+    """Return whether a name goes on with a service, a company or a known model, after other words of a route."""
+    match = _ROUTE.match(rest)
+    word, sign = match.groups() if match else ("", "")
+    if match is not None and word in _ON_THE_WAY:
+        return _known(rest[match.end() :])
+    if match is not None and (word in _HOSTS or (word in _BEFORE_POINT and sign in "./:")):
+        return True
+    return is_model(rest.rpartition("/")[2])
+
+
+def is_model(name: str) -> bool:
+    """Return whether a name in lower case begins as that of a model that many services run, and goes on with a mark or digit."""
+    letters = _LETTERS.match(name)
+    return letters is not None and letters.group() in _MODELS and (len(letters.group()) > 1 or name[1:2].isdigit())
 
 
 def family_of(judge: object, makers: Mapping[str, str] | None = None) -> str:
@@ -102,6 +145,13 @@ def makers_of(judges: Iterable[object]) -> dict[str, str]:
         if model.maker:
             stated.setdefault(model.stem, set()).add(model.maker)
     return {stem: makers.pop() for stem, makers in stated.items() if len(makers) == 1}
+
+
+def _plain(model: str) -> str:
+    """Return the name of a model without its version. Four digits may number anything, unless the model is a known one."""
+    name = _LATEST.sub("", model)
+    match = _VERSION.search(name)
+    return name if match is None or (match["short"] and not is_model(name)) else name[: match.start()]
 
 
 def notes_on(judges: Sequence[object], known: Iterable[str], source: str) -> list[str]:
@@ -134,7 +184,7 @@ def notes_on(judges: Sequence[object], known: Iterable[str], source: str) -> lis
         )
     versions: dict[str, list[str]] = {}
     for group in groups.values():
-        plain = _VERSION.sub("", _LATEST.sub("", models[group[0]].name))
+        plain = _plain(models[group[0]].name)
         versions.setdefault(_MARKS.sub("-", plain), []).append(group[0])
     for key, group in versions.items():
         open_ones = [name for name in group if keys[name] == key or _LATEST.search(models[name].name)]
@@ -145,7 +195,8 @@ def notes_on(judges: Sequence[object], known: Iterable[str], source: str) -> lis
             )
             break
     runs = {name: match["who"] for name in names if (match := _RUN.fullmatch(name))}
-    again = [name for name in runs if list(runs.values()).count(runs[name]) > 1]
+    count = Counter(runs.values())
+    again = [name for name, who in runs.items() if count[who] >= (2 if is_model(parts_of(who).name) else _MANY)]
     if again:
         notes.append(
             f"{source}: the judges {listed(again, 3)} are calls of one judge by their names, and each is a judge of its own; if "

@@ -48,11 +48,18 @@ NOTHING = (
 _ERROR = re.compile(
     r"(error|exception|traceback)\b.*[:(]|(api|json|timeout|value|rate ?limit)[ _]?error\b", re.IGNORECASE
 )
-# What programs write where they could not read a reply, with or without a reason.
+# What programs write where they could not read a reply, with or without the name of what they read and a reason. With other words
+# it may be a class, such as "failed to extract all facts".
 _UNREAD = re.compile(
-    r"(error|failure|failed|unable|could ?n[o']t|cannot|can't)( (in|while|when|to))? (pars(e|ing)|extract(ing)?|decod(e|ing))\b",
-    re.IGNORECASE,
+    r"(error|failure|failed|unable|could ?n[o']t|cannot|can't)( (in|while|when|to))? "
+    r"(?P<what>(pars(e|ing)|extract(ing)?|decod(e|ing)))"
+    r"(( (a|an|any|the|valid|judge'?s?|model'?s?|llm|its|from|in|of|as))*"
+    r" (verdicts?|scores?|grades?|ratings?|labels?|responses?|json|repl(y|ies)|outputs?|answers?|results?|completions?))*"
+    r"\.?( ?[:(].*| - .*|, .*)?",
+    re.IGNORECASE | re.DOTALL,
 )
+# Fewer classes than these are no verdicts.
+_CLASSES = 2
 # Marks around such a text.
 _AROUND = "[]<>(){}*_`\"'.!# "
 # The name of a class in some data, of nothing in other: see :func:`_none_is_nothing`.
@@ -148,6 +155,7 @@ def classify(
         if _NONE not in words and _NONE not in declared and _none_is_nothing(texts, named, pairs):
             words = {**words, _NONE: State.UNPARSEABLE}
         meaning = np.array([_meaning(text, words, declared) for text in plain], np.int8)
+        _keep_classes(meaning, plain, words, bool(declared))
         state[textual] = meaning[codes]
         taken = np.bincount(codes, minlength=len(texts))
         for text, one, count in zip(texts, meaning, taken, strict=True):
@@ -175,7 +183,38 @@ def _meaning(text: str, words: dict[str, State], declared: frozenset[str]) -> St
         return words[text]
     inner = text.strip(_AROUND)  # [ERROR], **N/A**
     stated = words.get(inner, State.GIVEN) if inner != text and inner not in declared else State.GIVEN
-    return State.UNPARSEABLE if stated == State.GIVEN and (_ERROR.match(text) or _UNREAD.match(inner)) else stated
+    unread = stated == State.GIVEN and (_ERROR.match(text) or _UNREAD.fullmatch(inner))
+    return State.UNPARSEABLE if unread else stated
+
+
+def _keep_classes(meaning: npt.NDArray[np.int8], plain: list[str], words: dict[str, State], declared: bool) -> None:
+    """Give texts such as "cannot parse" the state ``GIVEN`` where they are a class: changes ``meaning`` in place.
+
+    They are where another text says the contrary with the same verb ("can parse") or goes on in another way ("error encoding"
+    beside "error decoding"), and where without them at most one of two or three different texts would be left.
+
+    Args:
+        meaning: state of each text, ``(T,)``.
+        plain: the texts, normalised.
+        words: texts that stand for a state.
+        declared: whether the caller has declared the classes.
+    """
+    unread = {
+        n: match
+        for n, text in enumerate(plain)
+        if meaning[n] == State.UNPARSEABLE
+        and text not in words
+        and text.strip(_AROUND) not in words
+        and (match := _UNREAD.fullmatch(text.strip(_AROUND)))
+    }
+    given = [text for n, text in enumerate(plain) if meaning[n] == State.GIVEN]
+    texts = len(given) + len(unread)
+    few = not declared and 1 < texts <= _CLASSES + 1 and len(given) < _CLASSES
+    for n, match in unread.items():
+        verb, start = match["what"][:4], match.string[: match.start("what")]
+        contrary = re.compile(rf"((can|able to|successfully|fully|partly) )?{verb}\w*(?! ?:)\b")
+        if few or any(contrary.match(text) or text.startswith(start) for text in given):
+            meaning[n] = State.GIVEN
 
 
 def _none_is_nothing(texts: Array, others: list[str], pairs: bool) -> bool:

@@ -156,3 +156,111 @@ def test_models_that_grade_one_metric_are_judges_of_it(tmp_path):
     with silent():
         v = judges.read(tmp_path / "out.json")
     assert v.judges.tolist() == ["a:x: tone", "b:y: tone", "b:y: tone 2"]
+
+
+def plain(labels=("pass", "fail")):
+    """Verdicts on answers that are items themselves."""
+    rows = [(f"q{n}", j, labels[(n + k) % len(labels)]) for n in range(N) for k, j in enumerate(("gpt", "claude"))]
+    return pd.DataFrame(rows, columns=["item", "judge", "verdict"])
+
+
+def with_letters():
+    """Verdicts, named as the systems are, on answers of two systems."""
+    rows = [(f"q{n}", s, j, "AB"[(n + k) % 2]) for n in range(N) for s in "AB" for k, j in enumerate(("gpt", "claude"))]
+    return judges.Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "system", "judge", "verdict"]))
+
+
+UNITS = [f"q{n} / {s}" for n in range(N) for s in "AB"]
+
+
+@pytest.mark.parametrize("other", ["verdict", "rater", "model", "preferred", "Verdict"])
+def test_labels_of_named_answers_need_no_systems(other):
+    # The label column and any other one may hold the names of systems.
+    people = pd.DataFrame({"item": UNITS, other: ["A", "B"] * N})
+    if other.lower() != "verdict":
+        people["label"] = "pass"
+    frame, notes = with_usual_names(people, {None: with_letters()}, "t")
+    assert (list(frame), notes) == (list(people), ())
+
+
+def test_raters_called_as_the_systems_are_not_systems():
+    v = with_letters()
+    people = pd.DataFrame({"item": [f"q{n}" for n in range(N)], "verdict": "A", "rater": ["A", "B"] * (N // 2)})
+    assert list(with_usual_names(people, {None: v}, "t")[0]) == list(people)
+    # Systems are those that answered the questions.
+    rows = [(f"q{n}", s, j, "A") for n in range(N) for s in ("AB", "CD")[n % 2] for j in ("gpt", "claude")]
+    with silent():
+        v = judges.Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "system", "judge", "verdict"]))
+    for kinds, role in ((["C", "A"], "kind"), (["A", "C"], "system")):
+        other = people.drop(columns="rater").assign(kind=kinds * (N // 2))
+        assert list(with_usual_names(other, {None: v}, "t")[0]) == ["item", "verdict", role]
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("minutes", [1, 2, 3, 4]),
+        ("n_words", [1, 2, 3, 4]),
+        ("date", ["2020-01-01", "2020-01-02"]),
+        ("person", ["ann", "bob"]),
+        ("split", ["dev"]),
+        ("gpt", [1, 2]),
+        ("human_text", ["good", "bad"]),
+    ],
+)
+def test_other_columns_are_not_the_labels(column, values):
+    v = judges.Verdicts.from_frame(plain((1, 2, 3, 4)))
+    people = pd.DataFrame({"qid": [f"q{n}" for n in range(N)], column: (values * N)[:N]})
+    with pytest.raises(DataError, match=f"no column 'verdict' or 'label'; columns are 'qid', '{column}'"):
+        labelled(people, v)
+    frame, _ = with_usual_names(people.assign(question_rating=1), {None: v}, "t")
+    assert list(frame) == ["item", column, "verdict"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "taken"),
+    [
+        ({"text_length": range(N)}, None),
+        ({"confidence": [1, 2, 3] * (N // 3)}, None),
+        ({"kind": [1, 2, 3] * (N // 3)}, None),
+        ({"image": [f"im{n}" for n in range(N)], "kind": range(N)}, None),
+        ({"kind": range(N)}, "kind"),
+        ({"sample_id": [1, 2, 3] * (N // 3)}, "sample_id"),
+        ({"sample_id": range(N // 2, N // 2 + N)}, None),
+    ],
+)
+def test_whole_numbers_are_items_where_nearly_all_match(columns, taken):
+    table = plain()
+    v = judges.Verdicts.from_frame(table.assign(item=table["item"].str[1:].astype(int)))
+    people = pd.DataFrame({**columns, "verdict": ["pass", "fail"] * (N // 2)})
+    if taken is None:
+        with pytest.raises(DataError, match=f"no column 'item'; columns are {next(iter(columns))!r}"):
+            labelled(people, v)
+    else:
+        assert list(with_usual_names(people, {None: v}, "t")[0]) == ["item", "verdict"]
+
+
+def test_cells_with_lists_are_no_labels():
+    v = judges.Verdicts.from_frame(plain())
+    people = pd.DataFrame(
+        {"qid": [f"q{n}" for n in range(N)], "tags": [[1, {}]] * N, "ok": ["pass", "fail"] * (N // 2)}
+    )
+    people["metric"] = [["a"]] * N
+    assert labelled(people, v).labels.tolist() == ["pass", "fail"]
+
+
+def test_labels_of_a_pair_named_as_its_systems():
+    rows = [(f"q{n}", "A", "B", j, "AB"[(n + k) % 2]) for n in range(N) for k, j in enumerate(("gpt", "claude"))]
+    v = judges.Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "system", "opponent", "judge", "verdict"]))
+    people = pd.DataFrame({"item": [f"q{n}" for n in range(N)], "verdict": ["A", "B"] * (N // 2)})
+    people["second_opinion"] = people["shown_first"] = people["verdict"]
+    assert list(with_usual_names(people, {None: v}, "t")[0]) == list(people)
+    turned = pd.DataFrame({"item": people["item"], "model_a": "B", "model_b": "A", "winner": people["verdict"]})
+    assert list(with_usual_names(turned, {None: v}, "t")[0]) == ["item", "system", "opponent", "verdict"]
+
+
+def test_errors_name_the_columns_of_the_caller():
+    v = judges.Verdicts.from_frame(plain())
+    people = pd.DataFrame({"qid": [f"q{n}" for n in range(N - 1)] + [None], "ok": ["pass", "fail"] * (N // 2)})
+    with pytest.raises(DataError, match=r"item missing; .*column 'qid' has the items, 'ok' has the labels"):
+        labelled(people, v)

@@ -130,6 +130,28 @@ def test_words_for_a_reply_that_could_not_be_read(word):
 
 
 @pytest.mark.parametrize(
+    "word", ["failed to parse the judge's response: no JSON", "Unable to extract a score", "[Cannot parse]"]
+)
+def test_unread_replies_with_a_reason(word):
+    assert f"read as states, not as verdicts: 2 {word!r}" in notes(["pass", "fail", "pass", word])
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["Extracted all facts", "Failed to extract all facts"],
+        ["Extracted all facts", "Extracted some facts", "Failed to extract all facts", "Extracted nothing"],
+        ["Can parse", "Cannot parse"],
+        ["can parse", "parses with warnings", "cannot parse", "other"],
+        ["error decoding", "error encoding", "ok"],
+        ["Failed to extract", "Extracted", "extracted in part", "other"],
+    ],
+)
+def test_classes_that_read_as_unread_replies(classes):
+    assert "read as states" not in notes(classes)
+
+
+@pytest.mark.parametrize(
     "reply", ["yes, because all is named", "yes because all is named", "yes - all of the points are named"]
 )
 def test_verdicts_with_a_reason(reply):

@@ -1,11 +1,13 @@
 """Names of language models: the routes to a model, its maker and its version, and judges that may be one model."""
 
+import time
+
 import pandas as pd
 import pytest
 
 from crowdppl.errors import silent
 from crowdppl.judges import Verdicts
-from crowdppl.judges.model_names import family_of, makers_of, parts_of
+from crowdppl.judges.model_names import family_of, makers_of, notes_on, parts_of
 
 
 def verdicts(names):
@@ -31,6 +33,15 @@ def verdicts(names):
         ("llm:mistral-7b/1", "llm:mistral-7b", "1"),
         ("Command R+/x", "command r+", "x"),
         ("/x", "", "/x"),
+        # Plain words are words of a route only before a service, a company or a known model.
+        ("us.anna", "", "us.anna"),
+        ("chat/a", "chat", "a"),
+        ("api/bob", "api", "bob"),
+        ("models/a", "models", "a"),
+        ("us/anna", "us", "anna"),
+        ("models/gemini-pro", "", "gemini-pro"),
+        ("accounts/fireworks/models/llama-3", "", "llama-3"),
+        ("eu.amazon.nova-pro", "amazon", "nova-pro"),
     ],
 )
 def test_parts_of_a_name(judge, maker, model):
@@ -60,6 +71,8 @@ def test_who_serves_a_model_is_not_its_maker():
         (["claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022"], "with a version and without one"),
         (["gemini-pro", "vertex_ai/gemini-pro@001"], "with a version and without one"),
         (["gpt-4o_run1", "gpt-4o_run2"], "are calls of one judge by their names"),
+        (["anna run 1", "anna run 2", "anna run 3"], "are calls of one judge by their names"),
+        (["gpt-4", "gpt-4-0613"], "with a version and without one"),
         (["judge 1", "judge 01"], "in another form"),
         (["Human annotator 1", "gpt-4o"], "is a person by its name"),
     ],
@@ -80,7 +93,20 @@ def test_judges_that_may_be_one(names, part):
         ["judge1", "judge2"],
         ["model_iter_1", "model_iter_2"],
         ["o1", "o1-preview", "o3"],
+        ["sales rep 1", "sales rep 2"],
+        ["us.anna", "eu.anna"],
+        ["grader-1020", "grader"],
+        ["judge-001", "judge"],
+        ["llama-1024", "llama"],
+        ["llama-1332", "llama"],
     ],
 )
 def test_different_judges(names):
     assert len(verdicts(names).notes) == 1  # of their families
+
+
+def test_many_judges_take_little_time():
+    names = [f"model{n} run {k}" for n in range(7_000) for k in range(3)]
+    before = time.process_time()
+    notes_on(names, [], "t")
+    assert time.process_time() - before < 3.0

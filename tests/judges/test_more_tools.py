@@ -8,6 +8,7 @@ import pytest
 from commands import run
 
 from crowdppl import FileError, judges
+from crowdppl.errors import silent
 from crowdppl.judges import State
 
 N = 8
@@ -247,3 +248,62 @@ def test_annotations_of_one_name_by_a_model_and_a_program(tmp_path, span, names)
         f"s1,correct,HUMAN,yes\n"
     )
     assert judges.read(path).judges.tolist() == names
+
+
+def plain_table(**others):
+    rows = [(f"q{n}", j, "pass" if (n + k) % 2 else "fail") for n in range(N) for k, j in enumerate(("gpt", "claude"))]
+    return pd.DataFrame(rows, columns=["item", "judge", "verdict"]).assign(**others)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"scores": 1, "experiment_id": "e1"},
+        {"scores": "0.5", "experiment_id": "e1", "input": "x"},
+        {"scores": json.dumps({"a": 1}), "experiment_id": "e1"},
+        {"example_id": "x", "feedback.comment": "good"},
+        {"example_id": "x", "outputs.answer": "four", "feedback.comment": "good"},
+    ],
+)
+def test_tables_with_columns_of_tools_are_tables(others, tmp_path):
+    plain_table(**others).to_csv(tmp_path / "t.csv", index=False)
+    v = judges.read(tmp_path / "t.csv")
+    assert (v.judges.tolist(), v.labels.tolist(), len(v.items)) == (["gpt", "claude"], ["fail", "pass"], N)
+
+
+def test_feedback_alone_is_no_experiment(tmp_path):
+    table = plain_table(**{"feedback.comment": "good"}).rename(columns={"item": "example_id"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert judges.read(tmp_path / "t.csv").judges.tolist() == ["gpt", "claude"]
+    table.drop(columns=["judge", "verdict"]).to_csv(tmp_path / "u.csv", index=False)
+    with pytest.raises(FileError, match="unknown format"):
+        judges.read(tmp_path / "u.csv")
+
+
+def test_comments_in_an_experiment_of_langsmith(tmp_path):
+    table = pd.DataFrame(
+        {"example_id": [f"e{n}" for n in range(N)], "outputs.o": "x", "feedback.correct": np.arange(N) % 2}
+    )
+    table.assign(**{"feedback.comment": "kind"}).to_csv(tmp_path / "t.csv", index=False)
+    v = judges.read(tmp_path / "t.csv")
+    assert v.judges.tolist() == ["correct"]
+    assert any("'feedback.comment' has texts" in note for note in v.notes)
+    table.assign(**{"feedback.correct": ["good", "bad"] * (N // 2)}).to_csv(tmp_path / "u.csv", index=False)
+    assert judges.read(tmp_path / "u.csv").labels.tolist() == ["bad", "good"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "items"),
+    [
+        ([0, 1, 2], [0, 1, 2]),
+        ([{"question": "a"}, {"question": "b"}, {"question": "c"}], ["a", "b", "c"]),
+        ([{"question": "a"}, {"statement": "a"}, "a"], ['{"question": "a"}', '{"statement": "a"}', "a"]),
+        ([{"question": "a"}, "a", "b"], ['{"question": "a"}', "a", "b"]),
+        (['{"q": "b"}', '"a"', "b"], ['{"q": "b"}', '"a"', "b"]),
+    ],
+)
+def test_inputs_of_braintrust(inputs, items, tmp_path):
+    own = {"span_attributes": {"type": "eval"}, "output": "o"}
+    rows = [own | {"input": one, "scores": {"Fact": n % 2}} for n, one in enumerate(inputs)]
+    with silent():
+        assert judges.read(written(tmp_path, rows, "json")).items.tolist() == items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from crowdppl.errors import DataError
 from crowdppl.judges.readers.content import Content, characters, first, parsed
 from crowdppl.judges.readers.rows import Collector
+from crowdppl.judges.readers.tables import is_table
 from crowdppl.judges.states import State
 
 Row = Mapping[str, Any]
@@ -23,6 +24,7 @@ _DATA_TYPE = ("dataType", "data_type")
 _AUTHOR = ("authorUserName", "author_user_name", "authorUserId", "author_user_id")
 # Columns of the results of an experiment of LangSmith.
 _EXAMPLE, _FEEDBACK = "example_id", "feedback."
+_ANSWERS = ("outputs.", "inputs.", "output.", "input.", "reference.")
 _SPAN = ("span_id", "context.span_id", "spanId", "span.id", "trace_id", "session_id")
 _PHOENIX_NAME = ("annotation_name", "name")
 _KIND = ("annotator_kind", "annotatorKind")
@@ -113,7 +115,13 @@ def is_langsmith(content: Content) -> bool:
     """Recognise columns ``run_id``, ``key``, ``feedback_source``, and ``score`` or ``value``; or those of an experiment."""
     columns = set(content.columns)
     feedback = {"run_id", "key", "feedback_source"} <= columns and bool(columns & {"score", "value"})
-    return feedback or (_EXAMPLE in columns and any(name.startswith(_FEEDBACK) for name in columns))
+    return feedback or (_of_experiment(columns) and not is_table(content))
+
+
+def _of_experiment(columns: Collection[str]) -> bool:
+    """Return whether columns are those of the results of an experiment: an example, what was asked or answered, and feedback."""
+    answers = any(name.startswith(_ANSWERS) for name in columns)
+    return answers and _EXAMPLE in columns and any(name.startswith(_FEEDBACK) for name in columns)
 
 
 def langsmith(content: Content, rows: Collector) -> None:
@@ -124,7 +132,8 @@ def langsmith(content: Content, rows: Collector) -> None:
     of people, other feedback (``model``, ``api``, ``auto_eval``) of judges.
 
     *Results of an experiment* (``get_test_results``, ``to_pandas``): a row is an answer to the example ``example_id``, and each
-    column ``feedback.<key>`` has the verdicts of the judge of this name. The system is the name of the file.
+    column ``feedback.<key>`` has the verdicts of the judge of this name. The system is the name of the file. Beside numbers,
+    columns of texts, such as comments, are left out, with a note.
 
     Sources: https://docs.langchain.com/langsmith/feedback-data-format, and ``Feedback`` and ``Client.get_test_results`` of
     https://github.com/langchain-ai/langsmith-sdk. Uncertain: feedback of the type ``api`` may come from users; choose with
@@ -152,6 +161,13 @@ def langsmith(content: Content, rows: Collector) -> None:
 def _experiment(content: Content, rows: Collector) -> None:
     """Add the verdicts in the results of an experiment."""
     names = [name for name in content.columns if name.startswith(_FEEDBACK)]
+    texts = [name for name in names if _has_texts(content.table[name])]
+    if len(texts) < len(names):
+        names = [name for name in names if name not in texts]
+        for name in texts:
+            rows.notes.append(
+                f"{content.name}: column {name!r} has texts beside scores in other columns and is left out"
+            )
     answers = [name for name in content.columns if name.startswith("outputs.")]
     system = content.file.stem
     for row in content.rows:
@@ -166,6 +182,14 @@ def _experiment(content: Content, rows: Collector) -> None:
             number = _number(given)
             verdict = given if number is None else number
             rows.add(item, name.removeprefix(_FEEDBACK), verdict, system=system, answer=answer, length=long)
+
+
+def _has_texts(column: pd.Series[Any]) -> bool:
+    """Return whether a column has texts that are neither numbers nor true or false."""
+    values = [value for value in column.dropna().tolist() if not (isinstance(value, str) and not value.strip())]
+    return any(
+        _number(v) is None and not isinstance(v, bool) and str(v).lower() not in ("true", "false") for v in values
+    )
 
 
 def is_phoenix(content: Content) -> bool:
