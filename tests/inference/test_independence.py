@@ -51,10 +51,11 @@ def test_the_statistic():
 
 def test_the_posterior_by_hand():
     for z, items in ((0.0, 100), (1.0, 300), (-2.0, 1000), (5.0, 300)):
-        counted = max(z, 0.0)  # agreement that varies less than expected is no sign of shared errors
-        null = independence.SHARE * norm.pdf(counted, 0, independence.NULL)
+        deviations = independence.NULL, independence.BELOW
+        # Two halves of normal densities, which meet at 0 and together have the mass 1.
+        null = independence.SHARE * norm.pdf(z / deviations[z < 0]) / np.mean(deviations)
         spread = math.sqrt(1 + items * independence.SPREAD**2)
-        other = (1 - independence.SHARE) * norm.pdf(counted, independence.MEAN * math.sqrt(items), spread)
+        other = (1 - independence.SHARE) * norm.pdf(z, independence.MEAN * math.sqrt(items), spread)
         assert posterior_probability(z, items) == pytest.approx(null / (null + other), rel=1e-9)
     assert posterior_probability(1000.0, 300) < 1e-300
 

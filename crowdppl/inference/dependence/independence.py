@@ -8,13 +8,13 @@ p_i``, with ``a_i`` pairs of equal labels of ``p_i`` pairs, compared with its me
 from the fitted model (a posterior predictive check at the mode), as ``z``.
 
 With independent errors ``z`` is near 0 wherever the data determine the model, or below: matrices of few annotations explain more
-than there is, so that simulated agreement varies more than that of the data. Agreement that varies less than expected is no sign
-of shared errors, so that ``z`` below 0 counts as 0. In public crowds ``z`` grows with the square root of the number of items, and
-is near 0 in some: a choice by ``z`` would be wrong in a third of small crowds. So the result is a mixture: a share of the draws,
-the posterior probability of independence, comes from Dawid and Skene's model as published.
+than there is, so that simulated agreement varies more than that of the data. Its distribution is half a normal one on either
+side, with two standard deviations. In public crowds ``z`` grows with the square root of the number of items, and is near 0 in
+some: a choice by ``z`` would be wrong in a third of small crowds. So the result is a mixture: a share of the draws, the
+posterior probability of independence, comes from Dawid and Skene's model as published.
 
-    p(independent | z)  proportional to  SHARE N(max(z, 0); 0, NULL^2)
-    p(correlated | z)  proportional to  (1 - SHARE) N(max(z, 0); MEAN sqrt(N), 1 + SPREAD^2 N)
+    p(independent | z)  proportional to  SHARE N(z; 0, NULL^2) above 0 and, as far, N(z; 0, BELOW^2) below,
+    p(correlated | z)  proportional to  (1 - SHARE) N(z; MEAN sqrt(N), 1 + SPREAD^2 N)
 
 The constants are those of public crowds, and of simulated independent ones (docs/benchmarks/textbook-crowds.md). Known true
 labels update the probability by what each answer makes of them.
@@ -45,10 +45,10 @@ from crowdppl.models.dawid_skene import DawidSkene
 
 Array = npt.NDArray[Any]
 # Prior probability of independent errors.
-SHARE = 0.25
-# Standard deviation of z with independent errors, and mean and standard deviation over public crowds for each root of the number
-# of items with several annotations.
-NULL, MEAN, SPREAD = 0.4, 0.12, 0.16
+SHARE = 0.28
+# Standard deviations of z with independent errors, above 0 and below, and mean and standard deviation over public crowds for each
+# root of the number of items with several annotations.
+NULL, BELOW, MEAN, SPREAD = 0.4, 0.8, 0.12, 0.16
 # Fewest items with several annotations, and annotations for each free number of the workers' matrices: with fewer of these the
 # model explains what is not there.
 FEWEST, LEAST_EACH = 100, 15.0
@@ -211,8 +211,8 @@ def overdispersion(data: Annotations, point: dict[str, Tensor]) -> float:
 
 def posterior_probability(z: float, items: int) -> float:
     """Return the probability of independent errors given ``z``, of so many items with several annotations."""
-    z, spread = max(z, 0.0), math.sqrt(1 + SPREAD**2 * items)
-    null = -0.5 * (z / NULL) ** 2 - math.log(NULL)
+    spread = math.sqrt(1 + SPREAD**2 * items)
+    null = -0.5 * (z / (NULL if z > 0 else BELOW)) ** 2 - math.log((NULL + BELOW) / 2)
     correlated = -0.5 * ((z - MEAN * math.sqrt(items)) / spread) ** 2 - math.log(spread)
     odds = math.log(SHARE / (1 - SHARE)) + null - correlated
     return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
