@@ -12,7 +12,7 @@ from crowdppl.data.readers.records import Records
 from crowdppl.data.readers.source import SourceFile
 
 # Rows and files up to which single rows are compared, and rows of a file that are no chance.
-_MOST_ROWS, _MOST_FILES, _FEWEST = 500_000, 200, 3
+_MOST_ROWS, _MOST_FILES, _FEWEST = 500_000, 200, 20
 
 
 def copies_among(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
@@ -48,11 +48,21 @@ def _within(parts: Sequence[Records]) -> list[tuple[int, int]]:
         np.unique(pd.util.hash_pandas_object(part.frame[common].astype(str).astype(object), index=False).to_numpy())
         for part in parts
     ]
+    # Fast path: a file has all rows of another one only if it has the rarest of them.
+    codes, _ = pd.factorize(np.concatenate(hashes))
+    of_file = np.repeat(np.arange(len(hashes)), list(map(len, hashes)))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    by_row = of_file[np.argsort(codes, kind="stable")]
+    sizes = np.diff(starts)
     pairs = []
-    for n, rows in enumerate(hashes):
-        for other, known in enumerate(hashes):
+    for n, (rows, own) in enumerate(zip(hashes, np.split(codes, np.cumsum(list(map(len, hashes)))[:-1]), strict=True)):
+        if len(rows) < _FEWEST:
+            continue
+        rarest = own[np.argmin(sizes[own])]
+        for other in by_row[starts[rarest] : starts[rarest + 1]].tolist():
+            known = hashes[other]
             larger = len(known) > len(rows) or (len(known) == len(rows) and other < n)
-            if other != n and larger and len(rows) >= _FEWEST and bool(np.isin(rows, known).all()):
+            if other != n and larger and bool(np.isin(rows, known).all()):
                 pairs.append((other, n))
                 break
     return pairs
