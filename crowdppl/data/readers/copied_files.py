@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,9 @@ def _within(parts: Sequence[Records]) -> list[tuple[int, int]]:
     common = [name for name in parts[0].frame.columns if all(name in part.frame.columns for part in parts)]
     if len(common) < 3 or len(parts) > _MOST_FILES or sum(len(part.frame) for part in parts) > _MOST_ROWS:
         return []
+    # Fast path: files of a worker each have no row in common.
+    if any(_one_value_each([part.frame[name] for part in parts]) for name in common):
+        return []
     hashes = [
         np.unique(pd.util.hash_pandas_object(part.frame[common].astype(str).astype(object), index=False).to_numpy())
         for part in parts
@@ -66,3 +70,13 @@ def _within(parts: Sequence[Records]) -> list[tuple[int, int]]:
                 pairs.append((other, n))
                 break
     return pairs
+
+
+def _one_value_each(columns: Sequence[Any]) -> bool:
+    """Return whether a column has one value in each file, and another one in each."""
+    if not all(map(len, columns)):
+        return False
+    first = [str(column.iloc[0]) for column in columns]
+    if len(set(first)) < len(first):
+        return False
+    return all(bool((column == column.iloc[0]).fillna(False).all()) for column in columns)

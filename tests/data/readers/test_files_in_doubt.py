@@ -60,9 +60,10 @@ def test_few_equal_rows_are_no_copy(tmp_path):
 
 
 def test_each_file_within_another_has_its_rarest_row():
-    rows = [(f"t{i}", f"w{j}", "ab"[(i + j) % 2]) for i in range(25) for j in range(8)]
+    rows = [(f"t{i}", f"w{j}", "ab"[(i + j) % 2]) for j in range(8) for i in range(25)]
     frames = [pd.DataFrame(rows[n * 25 : n * 25 + 25]) for n in range(8)]
     parts = [Records(frame, "long") for frame in [*frames, pd.concat(frames[:3]), frames[0]]]
+    assert _within(parts[:8]) == []  # a worker each
     assert _within(parts) == [(8, 0), (8, 1), (8, 2), (0, 9)]
 
 
