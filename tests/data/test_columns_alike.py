@@ -34,5 +34,7 @@ def test_other_columns(name):
 def test_one_item_or_one_worker():
     assert any("all 12 annotations are of one item, 'x'" in note for note in notes(FRAME.assign(task="x")))
     assert any("all annotations are by one worker, 'x'" in note for note in notes(FRAME.assign(worker="x")))
+    again = pd.concat([FRAME.iloc[::3]] * 2)  # one rater labels all items again
+    assert not any("all annotations are by one worker" in note for note in notes(again))
     assert notes(FRAME.iloc[:3]) == ()
     assert notes(FRAME.iloc[::3]) == ()  # each item once, by one worker

@@ -24,13 +24,14 @@ def read(labels, items=6, **options):
         (["=IF(A1>2,1,0)", "a", "b"], "formulas of a spreadsheet"),
         (["caf\\u00e9", "café", "x"], "may be the same in two forms"),
         (["a\\,b", "a,b", "x"], "may be the same in two forms"),
-        (["#pos", "pos", "neg"], "'#pos' and 'pos' may be the same"),
+        (["#pos", "pos", "#neg", "neg"], "'#pos' and 'pos'"),
         (["__label__pos", "pos", "neg"], "'__label__pos' and 'pos' may be the same"),
-        (["cat?", "cat", "dog"], "'cat?' and 'cat' may be the same"),
+        (["cat?", "cat", "dog", "dog?"], "'cat?' and 'cat'"),
+        (["cat label", "dog label", "cat"], "'cat label' and 'cat' may be the same"),
         (["~5", "5", "6"], "'~5' and '5' may be the same"),
-        (["cat or dog", "cat", "dog"], "'cat or dog' name two other labels"),
-        (["cat -> dog", "cat", "dog"], "'cat -> dog' name two other labels"),
-        (["$5", "5", "6"], "'$5' and '5' may be one number with a unit"),
+        (["cat or dog", *["cat", "dog"] * 3], "'cat or dog' name two other labels"),
+        (["cat -> dog", *["cat", "dog"] * 3], "'cat -> dog' name two other labels"),
+        (["$5", "5", "6", "$6"], "'$5' and '5' may be one number with a unit"),
         (["5 cm", "5", "6"], "'5 cm' and '5' may be one number with a unit"),
         (["O", "0", "1"], "'O' and '0' may be the same"),
         (["l", "0", "1"], "'l' and '1' may be the same"),
@@ -64,6 +65,12 @@ def test_labels_in_doubt(labels, part):
         ["very good", "good", "bad"],
         ["safe", "unsafe", "clear", "unclear"],
         ["?!", "!"],
+        ["heads", "tails", "heads or tails"],
+        ["EN->DE", "DE->EN", *["EN", "DE"] * 4],
+        ["warning label", "warning", "brand label", "brand"],
+        ["#C", "C", "D"],
+        ["What?", "What", "Who"],
+        ["$5", "5", "10"],
         ["\\alpha", "\\beta"],
         ["<a>", "<b>"],
     ],
@@ -97,6 +104,8 @@ def test_words_for_nothing_in_further_languages(word):
     assert f"{word!r} (6) taken for a class" in " ".join(read([word, "alpha", "beta"]).notes)
 
 
-@pytest.mark.parametrize("word", ["-nan(ind)", "___"])
-def test_further_marks_of_nothing(word):
-    assert read([word, "alpha", "beta"]).labels.tolist() == ["alpha", "beta"]
+def test_further_marks_of_nothing():
+    assert read(["-nan(ind)", "alpha", "beta"]).labels.tolist() == ["alpha", "beta"]
+    lines = read(["___", "alpha", "beta"])
+    assert lines.labels.tolist() == ["___", "alpha", "beta"]
+    assert "'___' (6) taken for a class" in " ".join(lines.notes)

@@ -34,6 +34,7 @@ def test_names_in_another_form(role, names):
         ("worker", ["ann.lee@x.org", "annlee@x.org"]),
         ("worker", ["W1", "W10", "W100"]),
         ("worker", ["p_1.05", "p_1.5"]),
+        ("worker", ["10:01", "10:1", "10:02"]),
         ("task", ["x/1", "1"]),
         ("task", ["a/x.jpg", "b/x.jpg"]),
         ("task", ["img_001", "img_010", "img_100"]),
@@ -46,13 +47,23 @@ def test_names_of_their_own(role, names):
 @pytest.mark.parametrize(
     ("names", "part"),
     [
-        (["10.0.0.1", "10.0.0.2"], "addresses in the Internet"),
+        (["81.2.69.142", "2.125.160.216", "175.16.199.0"], "addresses in the Internet"),
     ],
 )
 def test_workers_that_are_no_people(names, part):
     assert part in " ".join(notes_on(np.array(names, dtype=object), "worker", "x"))
 
 
-@pytest.mark.parametrize("names", [["ann_2024-01-01", "bob_2024-01-02"], ["1.2.3", "1.2.4"], ["20240101", "20240102"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["ann_2024-01-01", "bob_2024-01-02"],
+        ["1.2.3", "1.2.4"],
+        ["1.0.0.1", "1.0.0.2", "2.1.0.0", "3.0.0.0"],
+        ["10:00:00:01:02", "1:2:3:4:5"],
+        ["10.0.0.1", "10.0.0.2", "10.0.0.3"],
+        ["20240101", "20240102"],
+    ],
+)
 def test_workers_with_numbers(names):
     assert notes_on(np.array(names, dtype=object), "worker", "x") == []

@@ -1,6 +1,4 @@
-"""Labels by which labelling functions abstain, units of durations, and identifiers that were rounded."""
-
-import json
+"""Labels by which labelling functions abstain, units of durations, and large whole numbers."""
 
 import numpy as np
 import pandas as pd
@@ -26,12 +24,18 @@ def notes(frame, **options):
         return " ".join(Annotations.from_frame(frame, **options).notes)
 
 
-@pytest.mark.parametrize("nothing", [-1, 2, 9])
+@pytest.mark.parametrize("nothing", [-1, "ABSTAIN", "abstained"])
 def test_a_label_by_which_functions_abstain(nothing):
-    said = notes(functions(nothing))
+    rows = functions(nothing, classes=(0, 1) if nothing == -1 else ("x", "y"))
+    said = notes(rows)
     assert f"every worker gives '{nothing}' and one other label" in said
     assert f"add missing='{nothing}'" in said
-    assert "every worker gives" not in notes(functions(nothing), missing=[str(nothing)])
+    assert "every worker gives" not in notes(rows, missing=[str(nothing)])
+
+
+def test_specialists_who_give_one_disease_and_healthy_do_not_abstain():
+    assert "every worker gives" not in notes(functions("healthy", classes=("flu", "cold", "measles")))
+    assert "every worker gives" not in notes(functions(2))
 
 
 def test_people_are_no_such_functions():
@@ -53,11 +57,11 @@ def test_other_names_of_durations(name):
     assert "though the name" not in notes(functions(0).assign(**{name: 5.0}), seconds=name)
 
 
-def test_identifiers_that_were_rounded_stay_as_they_are_written(tmp_path):
-    tasks = [1.3e18, 1.3e18 + 256, 1.0]
-    path = tmp_path / "x.json"
-    path.write_text(json.dumps([{"task": t, "worker": w, "label": w} for t in tasks for w in "uv"]))
-    with silent("x.json"):
+def test_whole_numbers_of_json_are_integers_however_they_are_written(tmp_path):
+    path = tmp_path / "x.jsonl"
+    rows = [("9007199254740992.0", "u", "1e20"), ("9007199254740992", "v", "100000000000000000000"), ("1.0", "u", "1")]
+    path.write_text("".join(f'{{"task": {t}, "worker": "{w}", "label": {label}}}\n' for t, w, label in rows))
+    with silent("x.jsonl"):
         data = crowdppl.read(path)
-    assert data.items.tolist() == ["1.3e+18", "1.3000000000000003e+18", "1"]
-    assert any("were probably shortened" in note for note in data.notes)
+    assert list(map(str, data.items.tolist())) == ["9007199254740992", "1"]
+    assert list(map(str, data.labels.tolist())) == ["1", "100000000000000000000"]

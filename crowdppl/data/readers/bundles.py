@@ -18,10 +18,10 @@ import pyarrow
 from crowdppl.data.readers.brat import STANDOFF, TEXT
 from crowdppl.data.readers.copied_files import copies_among
 from crowdppl.data.readers.joined_tables import with_equal_columns, with_workers
-from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, decompressed
+from crowdppl.data.readers.members import left_out, name_by_folders
+from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS
 from crowdppl.data.readers.records import Choices, Records, uniform
-from crowdppl.data.readers.services import POTATO
-from crowdppl.data.readers.source import ENDINGS, SourceFile, folder_names, stem
+from crowdppl.data.readers.source import ENDINGS, SourceFile
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.table.rows_in_doubt import NOTED
 from crowdppl.errors import DataError, FileError, listed
@@ -31,8 +31,6 @@ from crowdppl.files import digests
 MOST = 200_000
 # Notes of single files that are shown.
 _MOST_NOTES = 12
-# A larger file is not blank; and the bytes of blank ones, with byte-order marks.
-_SMALL, _BLANKS = 2**12, b" \t\r\n\0\xef\xbb\xbf\xff\xfe"
 # Bytes copied at a time.
 _BLOCK = 2**20
 # Names of texts about data, which are no data, and of files that programs keep beside an open one.
@@ -96,8 +94,6 @@ def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
     """
     standoff = any(_is_data(name, (STANDOFF,)) for name in names)
     chosen = sorted((name for name in names if _is_data(name, (STANDOFF, TEXT) if standoff else ENDINGS)), key=_natural)
-    # Potato writes more beside the annotations of each person.
-    chosen = [name for name in chosen if name.stem == POTATO] or chosen
     if not chosen:
         others = f"; it has {listed(map(str, names), 3)}" if names else ""
         raise FileError(f"{source} contains no file of annotations ({', '.join(ENDINGS)}){others}")
@@ -161,45 +157,10 @@ def _of_archive(path: Path, folder: Path, limit: int) -> list[SourceFile]:
 def _named(files: Sequence[tuple[Path, PurePath]], source: str, limit: int) -> list[SourceFile]:
     """Return the files under their names in the folder or archive."""
     out = [SourceFile(path, limit, within) for path, within in files]
-    stems = {stem(within.name) for _, within in files}
     for file, (_, within) in zip(out, files, strict=True):
         file.name = f"{source}: {within}"
-    # Files of one name in folders of workers: the folder is the worker.
-    inner = [file for file, (_, within) in zip(out, files, strict=True) if len(within.parts) > 1]
-    if len(stems) == 1 and len(files) > 1:
-        for file, name in zip(
-            inner, folder_names([within.parent for _, within in files if len(within.parts) > 1]), strict=True
-        ):
-            file.stem = name
+    name_by_folders(out)
     return out
-
-
-def with_content(files: list[SourceFile], source: str) -> tuple[list[SourceFile], list[str]]:
-    """Return the files that are not blank, all if there is one or none is, and a note on the others.
-
-    Standoff files may be blank.
-    """
-    if len(files) < 2 or any(file.suffix == STANDOFF for file in files):
-        return files, []
-    blank = [file for file in files if file.path.stat().st_size < _SMALL and not beginning_of(file).strip(_BLANKS)]
-    if not blank or len(blank) == len(files):
-        return files, []
-    return [file for file in files if file not in blank], [left_out(blank, source, "blank")]
-
-
-def beginning_of(file: SourceFile) -> bytes:
-    """Return the first bytes of a file, decompressed; some bytes that are not blank where they cannot be read."""
-    try:
-        with decompressed(file.path) as stream:
-            return stream.read(_SMALL)
-    except READ_ERRORS:
-        return b"?"  # reported when it is read
-
-
-def left_out(files: Sequence[SourceFile], source: str, why: str) -> str:
-    """Return the note on files that are left out."""
-    names = listed([file.name.removeprefix(f"{source}: ") for file in files], 5)
-    return f"{source}: {len(files):,} {'file is' if len(files) == 1 else 'files are'} {why} and left out: {names}"
 
 
 def merged(

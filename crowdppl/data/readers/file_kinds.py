@@ -96,8 +96,7 @@ _TEXTS: tuple[tuple[bytes, str], ...] = (
         "a pointer of Git LFS, not the file that it stands for: fetch it with git lfs pull",
     ),
     (b"-----BEGIN PGP MESSAGE-----", "encrypted (PGP): decrypt it with gpg --decrypt"),
-    (b"age-encryption.org/", "encrypted (age): decrypt it with age --decrypt"),
-    (b"Salted__", "encrypted (OpenSSL): decrypt it with openssl enc -d"),
+    (b"age-encryption.org/v1", "encrypted (age): decrypt it with age --decrypt"),
     (
         b"/annex/objects/",
         "a pointer of git-annex, not the file that it stands for: fetch it with git annex get",
@@ -122,7 +121,9 @@ _TEXTS: tuple[tuple[bytes, str], ...] = (
 
 # A single address, a conflict that Git marked, and a difference of two files.
 _LINK = re.compile(rb"https?://\S+\s*")
-_CONFLICT = re.compile(rb"^<{7} [^\n]*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ", re.MULTILINE)
+_CONFLICT = (b"\n<<<<<<< ", b"\n=======\n", b"\n>>>>>>> ")
+# The beginning of what OpenSSL encrypts, and bytes of no text.
+_SALTED, _NO_TEXT = b"Salted__", re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _DIFFERENCE = re.compile(rb"(diff --git [^\n]*\n(?:[^\n]*\n){1,4}?)?--- [^\n]*\n\+\+\+ [^\n]*\n@@ ")
 
 
@@ -143,7 +144,9 @@ def other_kind(start: bytes, path: Path) -> str | None:
         return named
     if _LINK.fullmatch(text):
         return "a link, not data: download what it leads to, as CSV"
-    if b"<<<<<<< " in text and _CONFLICT.search(text):
+    if text.startswith(_SALTED) and not _is_text(text):
+        return "encrypted (OpenSSL): decrypt it with openssl enc -d"
+    if _in_conflict(b"\n" + text):
         return "in conflict: it has marks of Git (<<<<<<<) and two versions of some rows; resolve the conflict first"
     if _DIFFERENCE.match(text):
         return "the difference of two files, not a table; apply it with git apply or patch, and read the file"
@@ -157,6 +160,26 @@ def other_kind(start: bytes, path: Path) -> str | None:
         names = _members(path)
         return next((kind for pattern, kind in _ARCHIVES if any(re.fullmatch(pattern, name) for name in names)), None)
     return _markup(start)
+
+
+def _in_conflict(text: bytes) -> bool:
+    """Return whether a text has the three marks of a conflict at the beginning of lines, in their order."""
+    at = 0
+    for mark in _CONFLICT:
+        at = text.find(mark, at)
+        if at < 0:
+            return False
+        at += len(mark) - 1  # the end of a line is the beginning of the next
+    return True
+
+
+def _is_text(start: bytes) -> bool:
+    """Return whether bytes are UTF-8, the last letter perhaps cut off, without signs of control."""
+    try:
+        start[:-4].decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(start) - 8
+    return _NO_TEXT.search(start) is None
 
 
 def _members(path: Path) -> list[str]:

@@ -15,6 +15,7 @@ from crowdppl.data.readers import (
     forms,
     json_kinds,
     label_studio,
+    members,
     platforms,
     services,
     shared_tasks,
@@ -111,7 +112,7 @@ def sniff(path: str | Path, limit: int = LIMIT) -> str:
         FileError: for JSON in an unknown format, or a file without data.
     """
     with bundles.sources(path, limit) as files:
-        return _format(bundles.with_content(files, source_name(path))[0], source_name(path), Choices())
+        return _format(members.with_content(files, source_name(path))[0], source_name(path), Choices())
 
 
 def _format(files: list[SourceFile], source: str, choices: Choices) -> str:
@@ -184,10 +185,14 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
         raise OptionError(f"no format {format!r}{suggestion(format, FORMATS)}; use one of {listed(FORMATS, 20)}")
     choices = Choices() if choices is None else choices
     with bundles.sources(path, limit) as files, within_memory(source_name(path)):
-        files, blank = bundles.with_content(files, source_name(path))
+        files, blank = members.with_content(files, source_name(path))
         name = _format(files, source_name(path), choices) if format is None else format
-        if format is None and name == "forms" and all(choices.names_columns_of(file.columns) for file in files):
-            name = LONG  # times and respondents stand in tables with a row for each annotation, too
+        if (
+            format is None
+            and name in ("forms", "rayyan")
+            and all(choices.names_columns_of(file.columns) for file in files)
+        ):
+            name = LONG  # such columns stand in tables with a row for each annotation, too
         whole = FORMATS[name].whole if name in FORMATS else None
         if whole is not None:
             return _read_whole(whole, name, files, choices, source_name(path))
@@ -213,7 +218,7 @@ def _parts(
             empty.setdefault(error.why, []).append(file)
     if reason is not None and not parts:
         raise reason
-    return parts, kept, [bundles.left_out(left, source, why) for why, left in empty.items()]
+    return parts, kept, [members.left_out(left, source, why) for why, left in empty.items()]
 
 
 def _read_whole(

@@ -84,8 +84,8 @@ def _of_copies(workers: Sequence[str], source: str) -> list[str]:
         groups[match[1] if match else name].append(name)
     again = []
     for plain, group in groups.items():
-        first = plain if plain in group else group[0]
-        again += [(name, first) for name in group if name != first]
+        # Without a file of the plain name, model_v2 and model_v3 are two.
+        again += [(name, plain) for name in group if name != plain and plain in group]
     if not again:
         return []
     return [

@@ -205,7 +205,6 @@ def _cell(value: Any) -> Any:
         return None
     if isinstance(value, bool):
         return str(value).lower()
-    # Larger ones were rounded when they were written.
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, float) and value.is_integer():
         return int(value)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value

@@ -115,8 +115,7 @@ def plain(value: Any) -> Any:
         return str(value).lower()
     if isinstance(value, np.generic):
         value = value.item()
-    # Larger ones were rounded when they were written.
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, (str, int)) else str(value)
 
@@ -327,8 +326,13 @@ def people(value: Any, depth: int = 0) -> list[Any]:
     if isinstance(value, list):
         return [person for part in value for person in people(part, depth + 1)]
     if isinstance(value, dict):
-        return people(next((value[key] for key in _PERSON if not absent(value.get(key))), None), depth + 1)
+        return people(value.get(person_key(value)), depth + 1)
     return [] if absent(value) else [value]
+
+
+def person_key(person: Mapping[str, Any]) -> str | None:
+    """Return the key of an object that names a person, ``None`` if it has none."""
+    return next((key for key in _PERSON if not absent(person.get(key))), None)
 
 
 def set_of(value: Any, separator: str) -> list[str] | None:

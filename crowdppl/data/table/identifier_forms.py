@@ -5,6 +5,7 @@ Everything works on distinct names and results in notes. Nothing is merged or le
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import re
 from collections import Counter
@@ -61,7 +62,8 @@ _LISTED, _SHARED_CELL = re.compile(r"\s*[;|]\s*"), re.compile(r"\s*[;,|]\s*")
 _TIME = re.compile(
     r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
-_NETWORK = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){4,7}", re.IGNORECASE)
+# Networks and large numbers in an address from which names are addresses in the Internet rather than versions.
+_NETWORKS, _LARGE = 3, 20
 _SESSION = re.compile(
     r"(?P<who>.+?)[-_. ](?:(?P<letter>s)|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE
 )
@@ -214,7 +216,7 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
                 f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
                 f"its own; if {first['who']!r} is one person, leave these numbers out"
             ]
-    if role == "worker" and all(map(_NETWORK.fullmatch, texts)):
+    if role == "worker" and _are_addresses(texts):
         return [
             f"{source}: the names of all workers are addresses in the Internet, such as {texts[0]!r}: a person with two of them "
             f"is two workers, and people behind one are one; export the names of people"
@@ -225,6 +227,18 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
         f"{source}: the names of all {role}s are times, such as {texts[0]!r}, as tools name sessions without a name: a person "
         f"with two sessions is two {role}s, and two persons may be one; export the names of people"
     ]
+
+
+def _are_addresses(texts: Sequence[str]) -> bool:
+    """Return whether names are addresses in the Internet, of several networks; versions and times look like some."""
+    if not all(name.count(".") == 3 or name.count(":") > 1 for name in texts):
+        return False
+    try:
+        addresses = [ipaddress.ip_address(name) for name in texts]
+    except ValueError:
+        return False
+    large = [address.version == 6 or sum(part > _LARGE for part in address.packed) > 1 for address in addresses]
+    return all(large) and len({address.packed[:2] for address in addresses}) >= _NETWORKS
 
 
 def _of_subject(match: re.Match[str]) -> bool:

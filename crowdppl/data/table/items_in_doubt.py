@@ -47,7 +47,8 @@ def _of_one(item: Array, worker: Array, items: Array, workers: Array, source: st
             f"{source}: all {len(item):,} annotations are of one item, {str(items[0])!r}; if there are several, name their "
             f"column with task=..."
         ]
-    if len(workers) == 1 and len(items) > 1 and int(np.bincount(item).min()) > 1:
+    # A rater who labels all items again gives each two.
+    if len(workers) == 1 and len(items) > 1 and int(np.bincount(item).min()) > 2:
         return [
             f"{source}: all annotations are by one worker, {str(workers[0])!r}, who gave each item several; if they are of "
             f"several people, name their column with worker=..."

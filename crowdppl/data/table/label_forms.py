@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.table.identifier_forms import SHEET_DATE
-from crowdppl.data.table.label_texts import notes_on_texts
+from crowdppl.data.table.label_texts import notes_on_texts, without_signs
 from crowdppl.data.table.label_values import RIGHT, WRONG, notes_on_fractions, notes_on_values, plain_signs, two_ways
 from crowdppl.data.table.name_forms import decoded
 from crowdppl.data.table.one_sided import notes_on_one_sided
@@ -46,8 +46,8 @@ _WITH_NUMBER = re.compile(
 # Marks around a label that people add or leave out; < > and * only in pairs around a word: A* and <= are labels.
 _AROUND = re.compile(r"^[\s\"'`(\[]+(?=.*\w)|(?<=\w)[\s\"'`)\].,;:!]+$")
 _PAIRED = re.compile(r"<+\s*(?P<angle>\w[^<>]*?)\s*>+|\*+\s*(?P<star>\w[^*]*?)\s*\*+")
-# Signs of a hashtag, of doubt and of roughly, and the word label, as programs write it before or behind one.
-_WRAPPED = re.compile(r"^(?:[#~](?=\w)|_*label(?:__|[:=]\s*)(?=\w))|(?<=\w)(?:\?+|[_ ]label)$", re.IGNORECASE)
+# A sign for roughly, and the word label, as programs write it before one.
+_WRAPPED = re.compile(r"^(?:~(?=\w)|_*label(?:__|[:=]\s*)(?=\w))", re.IGNORECASE)
 # A number in brackets behind a label, as programs number copies; part of the name where labels differ by it.
 _NUMBERED = re.compile(r"(?P<stem>.*\w)\s*\(\d\)")
 # Signs as addresses write them.
@@ -96,7 +96,10 @@ def notes_on(
         role: what the workers are called.
         fix: what to do where labels are one. Defaults to the option ``map``.
     """
-    notes = notes_on_texts([str(name) for name in labels.tolist()], len(label), where) if role == "workers" else []
+    notes = []
+    if role == "workers":
+        counts = np.bincount(label, minlength=len(labels)).tolist()
+        notes += notes_on_texts([str(name) for name in labels.tolist()], counts, where)
     if not 2 < len(labels) <= MOST:
         return notes
     names = [str(name) for name in labels.tolist()]
@@ -129,9 +132,10 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
     # cat (1) beside cat is a copy; cat (1) and cat (2) are two names.
     copies = len(stems) == len(numbered) and stems <= {_bare(name) for name in names}
     groups: dict[str, list[str]] = defaultdict(list)
+    shorter = without_signs(names)
     for name in names:
         match = _NUMBERED.fullmatch(name) if copies else None
-        groups[_bare(match["stem"] if match else name) or name].append(name)
+        groups[_bare(match["stem"] if match else shorter.get(name, name)) or name].append(name)
     ordered = [sorted(group, key=lambda name: (len(name), name)) for group in groups.values()]
     marked = [(other, group[0]) for group in ordered for other in group[1:]]
     return (
@@ -235,6 +239,8 @@ def _all_in_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _abbreviates(short: str, long: str) -> bool:
     one, other = folded(short), folded(long)
+    if "->" in other:  # EN->DE is no longer form of EN
+        return False
     if one.isdecimal() and other.startswith(f"{one} "):
         return True
     if re.match(re.escape(one) + _SIGN, other) or re.search(_SIGN + re.escape(one) + r"\)?$", other):

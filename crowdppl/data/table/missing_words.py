@@ -21,6 +21,8 @@ _WORDS = (
 PROGRAMS = frozenset(_WORDS.split(" ")) | {"", "''", '""', "#N/A N/A"}
 # Marks that people enter for nothing; classes where other labels are marks, too.
 MARKS = frozenset(("-", "--", "---", ".", "..", "...", "?", "??", "???", "/", "_", "___", "*", "~", "•", "∅"))
+# A line to write on is kept, and noted.
+_LINE = "___"
 # Codes of statistics programs and surveys for a missing value: -99, 999, and -100 of programs for learning.
 _NEGATIVE_CODE = re.compile(r"-(6{1,4}|7{1,4}|8{1,4}|9{1,5}|[789]{2,4}|100)")
 _POSITIVE_CODE = re.compile(r"7{1,4}|8{1,4}|9{1,5}")
@@ -114,7 +116,9 @@ def words_for_nothing(
     kept = []
     for name in sorted(unclear):
         text = plain[name]
-        if text in MARKS:
+        if text == _LINE:
+            is_class = True
+        elif text in MARKS:
             is_class = not all(any(map(str.isalnum, other)) for other in others)
         elif text == "None":
             is_class = all(_titled(other) for other in others)

@@ -44,8 +44,8 @@ _ESCAPED = re.compile("[%&]")
 _UUID_LENGTHS = (32, 36)
 _QUOTES = ("=", '"', "'", "`")
 _QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
-# Zeros before a number behind letters, as of W01, and the number of a copy or of another account in brackets.
-_PADDED, _AGAIN = re.compile(r"(?<=[^\d.,])0+(?=\d)"), re.compile(r" ?\(\d\)$")
+# Zeros before a number behind letters, as of W01 but not of a time, and the number of a copy or of another account in brackets.
+_PADDED, _AGAIN = re.compile(r"(?<=[^\d.,:])0+(?=\d)"), re.compile(r" ?\(\d\)$")
 # An identifier of a researcher, and addresses whose dots do not count.
 _ORCID, _DOTS = "orcid.org/", ("gmail.com", "googlemail.com")
 

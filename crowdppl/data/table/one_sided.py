@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,10 +12,12 @@ Array = npt.NDArray[np.int64]
 
 # Workers, and annotations of each on the mean, from which this is no chance; annotations with its class that each must have.
 _WORKERS, _ANNOTATIONS, _TIMES = 4, 10, 2
+# Labels of those who abstain; any other label, such as "healthy" of specialists for a disease each, may be a class.
+_ABSTAIN = re.compile(r"-1(\.0)?|[\W_]*(abstain(s|ed|ing)?|abstention|no[ _-]?(vote|label|op))[\W_]*", re.IGNORECASE)
 
 
 def notes_on_one_sided(label: Array, worker: Array, names: Sequence[str], workers: int, where: str) -> list[str]:
-    """Return a note where every worker gives one class and one label that all others give, too.
+    """Return a note where every worker gives one class and a label for abstaining that all others give, too.
 
     Args:
         label: label of each annotation, ``(A,)``.
@@ -31,6 +34,8 @@ def notes_on_one_sided(label: Array, worker: Array, names: Sequence[str], worker
     if len(shared) != 1 or not ((others > 0).sum(1) == 1).all() or others.max(1).min() < _TIMES:
         return []
     nothing = names[int(shared[0])]
+    if not _ABSTAIN.fullmatch(nothing):
+        return []
     return [
         f"{where}: every worker gives {nothing!r} and one other label, as labelling functions do that abstain with {nothing!r}; "
         f"if it stands for no label, add missing={nothing!r}"

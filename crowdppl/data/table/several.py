@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow
 
-from crowdppl.data.table.cells import IDENTIFIERS, is_structured, labels_of, parsed, people, plain
+from crowdppl.data.table.cells import IDENTIFIERS, absent, is_structured, labels_of, parsed, people, person_key, plain
 from crowdppl.data.table.identifiers import Coded, as_objects, rows_text
 from crowdppl.data.table.structured import Several, single_labels
 from crowdppl.errors import DataError, listed
@@ -21,6 +22,12 @@ Array = npt.NDArray[Any]
 
 # Between names that are joined in a cell.
 _SEPARATORS = (";", "|", ",")
+# Services before the identifier of an account, as of auth0|111.
+_SERVICE = re.compile(
+    r"(auth0|google(-\w+)?|github|gitlab|facebook|twitter|linkedin|apple|windowslive|microsoft|azure\w*|waad|ad(fs)?|samlp?|oidc"
+    r"|oauth2|email|sms|okta|mturk|prolific)",
+    re.IGNORECASE,
+)
 
 
 def as_text(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -86,7 +93,7 @@ def one_each(
         else:
             # An empty list names no worker.
             of_one = {n: str(plain(team[0])) if team else None for n, team in teams.items()}
-            notes += _told_apart(of_one, names, where[1])
+            notes += _told_apart(of_one, item, worker, where[1])
             worker = renamed(worker, [of_one.get(n, name) for n, name in enumerate(names)])
             notes.append(f"{where[1]}: the worker is read from lists or objects, such as {names[next(iter(teams))]!r}")
     label, sentences = one_label(label, several, where[2])
@@ -94,19 +101,35 @@ def one_each(
     return [item, worker, label], rows
 
 
-def _told_apart(of_one: dict[int, str | None], names: Sequence[str], where: str) -> list[str]:
-    """Add the identifiers of objects to names that objects of several identifiers have, and return a note on them."""
+def _told_apart(of_one: dict[int, str | None], item: Coded, worker: Coded, where: str) -> list[str]:
+    """Add the identifiers of objects to names that objects of several identifiers have, and return a note on them.
+
+    Identifiers are those of people only if each has one name and several items; others number the annotations. An address or a
+    login is one person whatever stands beside it.
+    """
+    names = worker.names.tolist()
     stated: dict[str | None, dict[str, list[int]]] = {}
     for n, name in of_one.items():
         person = parsed(names[n])
-        key = next((person[key] for key in IDENTIFIERS if key in person), None) if isinstance(person, dict) else None
-        if key is not None and not is_structured(key):
-            stated.setdefault(name, {}).setdefault(str(plain(key)), []).append(n)
+        if not isinstance(person, dict) or person_key(person) != "name":
+            return []
+        key = next((person[key] for key in IDENTIFIERS if key in person), None)
+        if absent(key) or is_structured(key):
+            return []
+        stated.setdefault(name, {}).setdefault(str(plain(key)), []).append(n)
     shared = {name: keys for name, keys in stated.items() if len(keys) > 1}
+    keyed = [key for keys in stated.values() for key in keys]
+    if not shared or len(set(keyed)) < len(keyed):
+        return []
+    of_name = np.full(len(names) + 1, -1)
+    for n, at in enumerate(at for keys in shared.values() for at in keys.values()):
+        of_name[at] = n
+    rows = np.flatnonzero(of_name[worker.codes] >= 0)
+    pairs = np.unique(np.stack([of_name[worker.codes[rows]], item.codes[rows]]), axis=1)
+    if (np.bincount(pairs[0]) < 2).any():
+        return []
     for name, keys in shared.items():
         of_one |= {n: f"{name} ({key})" for key, at in keys.items() for n in at}
-    if not shared:
-        return []
     name, keys = next(iter(shared.items()))
     return [
         f"{where}: {len(keys):,} workers have the name {name!r} and are told apart by their identifiers ({listed(keys, 3)})"
@@ -116,29 +139,47 @@ def _told_apart(of_one: dict[int, str | None], names: Sequence[str], where: str)
 def _joined_lists(worker: Coded, label: Coded) -> tuple[Coded, Coded, str | None]:
     """Return workers and labels whose joined names, ``u;v`` and ``a;a``, are written as lists, and an example of workers.
 
-    Otherwise the columns are the same, and there is no example. Every row has as many labels as workers, and a label occurs
-    twice in a row, so that they are no sets of labels.
+    Otherwise the columns are the same, and there is no example. Every row has as many labels as workers, a label occurs twice in
+    a row, so that they are no sets of labels, and names stand in several teams: see :func:`_are_teams`.
     """
     if not (_text(worker) and _text(label)):
         return worker, label, None
+    written = worker.names.tolist()
     for separator in _SEPARATORS:
-        if not any(separator in name for name in worker.names.tolist()):
+        if not any(separator in name for name in written):
             continue
-        teams = [_split(name, separator) for name in worker.names.tolist()]
-        given = [_split(name, separator) for name in label.names.tolist()]
-        known = ~(worker.missing | label.missing)
-        pairs = np.unique(np.stack([worker.codes[known], label.codes[known]]), axis=1).T.tolist()
-        aligned = all(
-            len(teams[who]) == len(given[what]) == len(set(teams[who])) and all(teams[who]) and all(given[what])
-            for who, what in pairs
-        )
+        teams = [_split(name, separator) for name in written]
         # "Lee, Ann" is one name.
-        most = max(map(len, teams))
-        if aligned and most > (2 if separator == "," else 1) and any(len(set(one)) < len(one) for one in given):
+        if max(map(len, teams)) <= (2 if separator == "," else 1) or not _are_teams(teams):
+            continue
+        given = [_split(name, separator) for name in label.names.tolist()]
+        if not any(len(set(one)) < len(one) for one in given):
+            continue
+        if not all(len(team) == len(set(team)) and all(team) for team in teams) or not all(map(all, given)):
+            continue
+        known = ~(worker.missing | label.missing)
+        sizes, counts = (np.array(list(map(len, parts))) for parts in (teams, given))
+        if (sizes[worker.codes[known]] == counts[label.codes[known]]).all():
             both = [[json.dumps(parts) if len(parts) > 1 else parts[0] for parts in one] for one in (teams, given)]
-            example = next(name for name in worker.names.tolist() if separator in name)
+            example = next(name for name in written if separator in name)
             return renamed(worker, both[0]), renamed(label, both[1]), example
     return worker, label, None
+
+
+def _are_teams(teams: Sequence[Sequence[str]]) -> bool:
+    """Return whether joined names are those of people: one stands alone, too, or in different places of two teams.
+
+    Where each place has names of its own, as in ``ann;uk`` and ``bob;us``, or a service is the first, they are parts of one name.
+    """
+    if all(_SERVICE.fullmatch(team[0]) for team in teams if len(team) > 1):
+        return False
+    place: dict[str, int] = {}
+    for team in teams:
+        for n, name in enumerate(team):
+            if place.setdefault(name, n) != n:
+                return True
+    alone = {team[0] for team in teams if len(team) == 1}
+    return not alone.isdisjoint(name for team in teams if len(team) > 1 for name in team)
 
 
 def _split(name: str, separator: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 import crowdppl
 from crowdppl.data.readers import formats
-from crowdppl.errors import DataError
+from crowdppl.errors import CrowdpplError, DataError, FileError
 
 
 def rows_of(path, **options):
@@ -157,3 +157,74 @@ def test_tables_with_such_columns_are_read_as_tables(tmp_path):
     }
     path = put(tmp_path, "x.jsonl", [record | {"task": n, "label": "ab"[n]} for n in (0, 1)])
     assert rows_of(path)[0] == [(0, "u", "a"), (1, "u", "b")]
+
+
+def test_a_file_by_the_name_of_potato_hides_no_others(tmp_path):
+    put(tmp_path, "crowd/annotated_instances.csv", "task,worker,label\n1,ann,a\n2,ann,b\n")
+    put(tmp_path, "crowd/other.csv", "task,worker,label\n1,bob,a\n2,bob,a\n")
+    assert len(rows_of(tmp_path / "crowd")[0]) == 4
+    for who in ("ann", "bob"):
+        put(tmp_path, f"out/{who}/annotated_instances.jsonl", [potato("1", tone={"pos": "1"})])
+        put(tmp_path, f"out/{who}/assigned_user_data.json", "{}")
+    rows, notes = rows_of(tmp_path / "out")
+    assert rows == [("1", "ann", "pos"), ("1", "bob", "pos")]
+    assert any("2 files are beside Potato's annotations and left out" in note for note in notes)
+    put(tmp_path, "out/cem.csv", "task,worker,label\n1,cem,a\n")
+    with pytest.raises(FileError, match="different formats"):
+        crowdppl.read(tmp_path / "out")
+
+
+def test_a_table_with_decisions_beside_workers_and_labels(tmp_path):
+    lines = [
+        f'{n // 2},a title,{"uv"[n % 2]},{"ab"[n // 2]},"RAYYAN-INCLUSION: {{""Ann""=>""Included""}}"' for n in range(4)
+    ]
+    path = put(tmp_path, "x.csv", "item,title,worker,label,notes\n" + "\n".join(lines))
+    expected = [(0, "u", "a"), (0, "v", "a"), (1, "u", "b"), (1, "v", "b")]
+    assert rows_of(path)[0] == expected
+    assert rows_of(path, task="item", worker="worker", label="label")[0] == expected
+    path = put(tmp_path, "y.csv", path.read_text().replace("worker,label", "doctor,decision"))
+    assert rows_of(path, task="item", worker="doctor", label="decision")[0] == expected
+
+
+GOOD = labelbox(label_of("a@x", radio("tone", "pos")))
+OF_KILI = {"externalId": "1", "labels": [kili("a@x", ["A"])]}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [GOOD, GOOD | {"projects": {"p": None}}, GOOD | {"projects": {"p": {"labels": [None]}}}],
+        [GOOD | {"projects": {"p": {"labels": [None]}}}],
+        [GOOD, {"foo": 1}],
+        [GOOD, GOOD | {"data_row": "d2"}],
+        [labelbox(label_of("a@x") | {"annotations": {"classifications": "x"}})],
+        [{"DataRow ID": "d1", "Created By": "a", "Label": {"classifications": "x"}}],
+        [{"DataRow ID": "d1", "Created By": "a", "Label": {"classifications": []}}, {"DataRow ID": "d2"}],
+        [OF_KILI, OF_KILI | {"labels": [None]}],
+        [OF_KILI, {"foo": 1}],
+        [{"externalId": "1", "labels": [kili("a@x", [], jsonResponse={"J": {"categories": ["x"]}})]}],
+        [{"externalId": "1", "labels": [kili("a@x", [], jsonResponse="no JSON")]}],
+        [potato("1", tone={"pos": 1}) | {"span_annotations": 3}],
+        [potato("1", tone={"pos": 1}), potato("2") | {"span_annotations": 3}],
+        [potato("1", tone={"pos": 1}), {"id": "2"}],
+    ],
+)
+def test_records_that_are_not_as_these_services_write_them(tmp_path, records):
+    with pytest.raises(CrowdpplError) as raised:
+        crowdppl.read(put(tmp_path, "ann/x.jsonl", records))
+    assert "\n" not in str(raised.value)
+
+
+def test_answers_that_are_written_as_text(tmp_path):
+    label = kili("a@x", ["A"])
+    record = OF_KILI | {"labels": [label | {"jsonResponse": json.dumps(label["jsonResponse"])}]}
+    assert rows_of(put(tmp_path, "x.json", json.dumps([record])))[0] == [("1", "a@x", "A")]
+
+
+def test_projects_of_one_row_are_not_answers_given_again(tmp_path):
+    two = {"p": GOOD["projects"]["p"], "q": {"labels": [label_of("a@x", radio("tone", "neg"))]}}
+    with pytest.raises(DataError, match="'a@x' answered 'tone' in two projects, 'p' and 'q'"):
+        crowdppl.read(put(tmp_path, "x.ndjson", [GOOD | {"projects": two}]))
+    two["q"] = {"labels": [label_of("b@x", radio("tone", "neg"))]}
+    rows = rows_of(put(tmp_path, "y.ndjson", [GOOD | {"projects": two}]))[0]
+    assert rows == [("d1", "a@x", "pos"), ("d1", "b@x", "neg")]
