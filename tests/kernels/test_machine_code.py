@@ -249,6 +249,6 @@ def test_bits_do_not_depend_on_what_ran_before(tmp_path, installed):
 
 @pytest.mark.slow
 def test_fits_without_a_compiler(tmp_path):
-    """Where numba is told not to compile, torch serves."""
+    """Where numba is not to compile, torch serves."""
     run(FITS, "default", "dawid-skene", folder=tmp_path / "cache", NUMBA_DISABLE_JIT="1")
     assert not (tmp_path / "cache").exists()
