@@ -202,9 +202,9 @@ default without the mixture (*correlated*), and with it.
 Of the full public sets `bluebirds` alone has a probability above .02, of .05. The prior probability of independence
 ({independence.SHARE:g}), the standard deviations of z and the public distribution of z were chosen on these sets and crowds, of
 some fifteen combinations: a lower prior costs less here and leaves the default further from the truth above. Two others were
-measured once: one standard deviation on either side of 0 with a prior of .25 has a mean log loss of .7590 on the small crowds, the
-same with z below 0 taken as 0 has .7652. Either is nearer to the truth of five independent workers (bias of the share -.045); the
-first is further from it for experts of one class, whose matrices explain more agreement than there is. The conditions on
+measured once: one standard deviation on either side of 0 with a prior of .25 has a mean log loss of .7590 on the small crowds,
+the same with z below 0 taken as 0 has .7652. Either is nearer to the truth of five independent workers (bias of the share -.045);
+the first is further from it for experts of one class, whose matrices explain more agreement than there is. The conditions on
 annotations of an item and on labels: without them the mean log loss of small crowds was .046 higher than without the mixture, and
 their accuracy a point lower, nearly all of it where Dawid and Skene's model finds other labels. One number for each worker in
 place of a matrix costs more, and one matrix for all workers the same.
