@@ -369,7 +369,9 @@ them once costs a fifth of the labels. *A rare class and weak workers* look like
 public crowds in which Dawid and Skene's model finds nearly one class and is wrong, of `pos-sentiment` and `rte`, look the same by
 the share of votes that its labels leave, by the share of labels that differ, and by the smallest class. *Three of six who share
 a bias* agree with each other more than the others do, and are taken for the better ones: beyond their accuracy they agree on a
-fifth of the items, and copies are named from two fifths on ([copies](copies.md)).
+fifth of the items, and copies are named from two fifths on ([copies](copies.md)). *Few workers who merge classes* teach a
+matrix for each worker the merged classes, where votes keep those of the others. *Five weak workers* say too little of each other
+for a model to be better than votes.
 """
 
 
