@@ -16,6 +16,7 @@ import pandas as pd
 from crowdppl.arguments import shown
 from crowdppl.data.covariates import COUNTED, EXPERIENCE, INTERCEPT, MOST, Design, Earlier, Recipe
 from crowdppl.data.table.columns import column_of
+from crowdppl.data.table.identifiers import storable
 from crowdppl.errors import DataError, OptionError, listed
 
 Array = npt.NDArray[Any]
@@ -283,7 +284,7 @@ def _typed(column: pd.Series[Any], where: str) -> pd.Series[Any]:
     days = pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column)
     if not (categorical or days or pd.api.types.is_numeric_dtype(column)):
         days = bool(column.map(lambda value: isinstance(value, datetime.date)).any())
-        text = column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
+        text = column.astype(object).map(lambda value: storable(value.strip()) if isinstance(value, str) else value)
         blank |= text.eq("")
         numbers = pd.to_numeric(text, errors="coerce")
         # A file has text only: numbers are numbers all the same.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import re
 import uuid
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ CONVERTED_TO_STRINGS = (uuid.UUID, enum.Enum, datetime.date, datetime.time, date
 
 # Number of codes processed at a time: fits into the processor's caches.
 _BLOCK = 2**15
+# Halves of characters beyond the first 65,536, as broken JSON has them.
+_HALVES = re.compile(r"[\ud800-\udfff]")
 _NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 # Older versions of pandas compare strings up to their first NUL character only, and would merge two names.
 _CUT_AT_NUL = len(pd.unique(np.array(["a", "a\0"], dtype=object))) == 1
@@ -102,11 +105,16 @@ def _require_storable(column: Coded, what: str, where: str) -> None:
             raise DataError(f"{where}, {rows_text(np.flatnonzero(column.codes == code))}: the {what} {name!r} {reason}")
 
 
+def storable(value: Any) -> Any:
+    """Return a text with U+FFFD, as decoders write it, in place of half a character; other values as they are."""
+    return _HALVES.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
+
+
 def unstorable(text: str) -> str | None:
     """Return why result files cannot store a text; ``None`` if they can."""
     if "\0" in text:
         problem = "a NUL character"
-    elif any("\ud800" <= letter <= "\udfff" for letter in text):
+    elif _HALVES.search(text):
         problem = "half a character (an unpaired surrogate)"
     else:
         return None

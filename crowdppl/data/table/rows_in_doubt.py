@@ -15,6 +15,7 @@ import pyarrow
 from crowdppl.data.table.columns import named_as_values
 from crowdppl.data.table.columns_alike import notes_on_names
 from crowdppl.data.table.identifier_checks import written_number
+from crowdppl.data.table.identifiers import storable
 from crowdppl.data.table.missing_words import EITHER, MARKS, PROGRAMS
 from crowdppl.data.table.questions import USUAL
 from crowdppl.errors import listed
@@ -220,7 +221,7 @@ def _values(column: pd.Series[Any]) -> pd.Series[Any]:
         counts = column.value_counts()
     except (TypeError, NotImplementedError):  # lists, objects, and types that Arrow does not compare
         return pd.Series(dtype=int)
-    counts.index = pd.Index([_plain(value) for value in counts.index])
+    counts.index = pd.Index([storable(_plain(value)) for value in counts.index])
     return counts.groupby(level=0, sort=False).sum()  # of true and True
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.compute as pc
 
-from crowdppl.data.table.identifiers import as_objects, from_arrow, rows_text
+from crowdppl.data.table.identifiers import as_objects, from_arrow, rows_text, storable
 from crowdppl.data.table.months import month_by_name
 from crowdppl.errors import DataError
 
@@ -142,6 +142,8 @@ def distinct_values(column: pd.Series[Any]) -> tuple[Array, pd.Series[Any]]:
         codes, names = pd.factorize(column)
     except TypeError:  # lists and other values that are no timestamps are compared by their text
         codes, names = pd.factorize(column.map(str, na_action="ignore"))
+    if names.dtype == object:  # no string type of pandas holds half a character, as in broken JSON
+        return codes, pd.Series(np.fromiter(map(storable, names), dtype=object, count=len(names)))
     return codes, pd.Series(names)
 
 

@@ -1,7 +1,9 @@
 """JSON that is not what it seems: pages of several, repeated keys, and files that have something before or behind the JSON."""
 
 import json
+from contextlib import nullcontext
 
+import pandas as pd
 import pytest
 
 import crowdppl
@@ -134,3 +136,17 @@ def test_labels_joined_by_words_are_noted(read):
     labels = ["x and y", "y and x", "x", "y"]
     data = read([row | {"label": label} for row, label in zip(ROWS, labels, strict=True)])
     assert any("for 'and'" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("column", ["timestamp", "seconds", "status", "gold", "comment", "worker"])
+def test_half_a_character(column, tmp_path):
+    """Broken JSON has unpaired surrogates, which no string type of pandas holds: one line where they matter, else nothing."""
+    rows = [{"task": f"t{i // 3}", column: "3", "worker": f"w{i % 3}", "label": "ab"[i % 2]} for i in range(12)]
+    rows[4][column] = "\ud800"
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    named = {column: column} if column in ("timestamp", "seconds") else {}
+    for table in (crowdppl.read, crowdppl.Annotations.from_frame):
+        given = tmp_path / "x.jsonl" if table is crowdppl.read else pd.DataFrame(rows, dtype=object)
+        matters = column == "worker" or (named and table is not crowdppl.read)
+        with silent(), pytest.raises(crowdppl.DataError, match=r"^[^\n]*row 5[^\n]*$") if matters else nullcontext():
+            assert table(given, **(named if table is not crowdppl.read else {})).A == 12
