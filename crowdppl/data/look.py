@@ -24,6 +24,7 @@ from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.worker_columns import looks_wide
 from crowdppl.data.sequences import Tags
 from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.table.identifiers import text_of
 from crowdppl.data.table.kinds import question
 from crowdppl.errors import CrowdpplError, silent
 
@@ -269,7 +270,7 @@ def _as_text(column: pd.Series[Any]) -> pd.Series[str]:
     """Return values as text; one by one where they are Arrow's, whose lists older pandas cannot convert."""
     if isinstance(column.dtype, pd.ArrowDtype):
         return pd.Series([str(value) for value in column.tolist()], index=column.index, dtype=object)
-    return column.astype(str)
+    return text_of(column)
 
 
 def _short(value: Any) -> str:

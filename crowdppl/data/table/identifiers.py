@@ -110,6 +110,11 @@ def storable(value: Any) -> Any:
     return _HALVES.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
 
 
+def text_of(column: pd.Series[Any]) -> pd.Series[str]:
+    """Return values as text, with U+FFFD in place of half a character, which no string type of pandas holds."""
+    return (column.map(storable) if column.dtype == object else column).astype(str)
+
+
 def unstorable(text: str) -> str | None:
     """Return why result files cannot store a text; ``None`` if they can."""
     if "\0" in text:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.table.identifiers import Coded, rows_text
+from crowdppl.data.table.identifiers import Coded, rows_text, text_of
 from crowdppl.errors import DataError, listed, suggestion, warn
 
 # Names of columns that state what was asked, compared without capitals; and of those that state what was looked at.
@@ -123,9 +123,7 @@ def criterion_of_grades(frame: pd.DataFrame, columns: Sequence[Any]) -> Any:
         return None
     who = joint_codes(frame, columns[:2])
     # A blank is no criterion: nobody said that this is the column of criteria.
-    stated = (
-        one for one in usual if not frame[one].isna().any() and not (frame[one].astype(str).str.strip() == "").any()
-    )
+    stated = (one for one in usual if not frame[one].isna().any() and not (text_of(frame[one]).str.strip() == "").any())
     telling = (one for one in stated if tells_apart(frame[one], who) and not names_the_label(frame, one, columns[2]))
     return next(telling, None)
 
@@ -223,7 +221,7 @@ def of_question(frame: pd.DataFrame, question: str, source: str) -> pd.DataFrame
     candidates = named(frame, (), USUAL)
     if not candidates:
         return None
-    column = next((one for one in candidates if (frame[one].astype(str) == question).any()), candidates[0])
+    column = next((one for one in candidates if (text_of(frame[one]) == question).any()), candidates[0])
     return only(frame, column, [question], source)
 
 
@@ -239,7 +237,7 @@ def only(frame: pd.DataFrame, column: Any, wanted: Collection[str], source: str)
     Raises:
         DataError: for a value that does not occur.
     """
-    text = frame[column].astype(str)
+    text = text_of(frame[column])
     unknown = sorted(set(wanted) - set(text))
     if unknown:
         known = [str(value) for value in pd.unique(frame[column].dropna()).tolist()]

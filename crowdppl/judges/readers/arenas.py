@@ -45,7 +45,7 @@ def is_arena(content: Content) -> bool:
     if not {"model_a", "model_b"} <= columns or not columns & {*_WINNER, *_OUTCOMES}:
         return False
     if "judge" in columns:
-        return bool(content.table["judge"].astype(str).str.startswith(_USER).any())
+        return any(str(judge).startswith(_USER) for judge in content.table["judge"].tolist())
     return "judge" not in standard_names(list(columns)).values()
 
 

@@ -138,7 +138,7 @@ def test_labels_joined_by_words_are_noted(read):
     assert any("for 'and'" in note for note in data.notes)
 
 
-@pytest.mark.parametrize("column", ["timestamp", "seconds", "status", "gold", "comment", "worker"])
+@pytest.mark.parametrize("column", ["timestamp", "seconds", "status", "gold", "comment", "question", "worker"])
 def test_half_a_character(column, tmp_path):
     """Broken JSON has unpaired surrogates, which no string type of pandas holds: one line where they matter, else nothing."""
     rows = [{"task": f"t{i // 3}", column: "3", "worker": f"w{i % 3}", "label": "ab"[i % 2]} for i in range(12)]
