@@ -11,6 +11,7 @@ import pandas as pd
 
 from crowdppl.data.readers.records import Records
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.table.identifiers import text_of
 
 # Rows and files up to which single rows are compared, and rows of a file that are no chance.
 _MOST_ROWS, _MOST_FILES, _FEWEST = 500_000, 200, 20
@@ -28,7 +29,7 @@ def copies_among(parts: Sequence[Records], files: Sequence[SourceFile], source: 
         (earlier, later)
         for group in by_size.values()
         for earlier, later in itertools.pairwise(group)
-        if len(parts[later].frame) > 1 and parts[later].frame.astype(str).equals(parts[earlier].frame.astype(str))
+        if len(parts[later].frame) > 1 and _texts(parts[later].frame).equals(_texts(parts[earlier].frame))
     ]
     pairs = pairs or _within(parts)
     if not pairs:
@@ -49,7 +50,7 @@ def _within(parts: Sequence[Records]) -> list[tuple[int, int]]:
     if any(_one_value_each([part.frame[name] for part in parts]) for name in common):
         return []
     hashes = [
-        np.unique(pd.util.hash_pandas_object(part.frame[common].astype(str).astype(object), index=False).to_numpy())
+        np.unique(pd.util.hash_pandas_object(_texts(part.frame[common]).astype(object), index=False).to_numpy())
         for part in parts
     ]
     # Fast path: a file has all rows of another one only if it has the rarest of them.
@@ -70,6 +71,11 @@ def _within(parts: Sequence[Records]) -> list[tuple[int, int]]:
                 pairs.append((other, n))
                 break
     return pairs
+
+
+def _texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return all values of a table as text."""
+    return frame.apply(text_of)
 
 
 def _one_value_each(columns: Sequence[Any]) -> bool:

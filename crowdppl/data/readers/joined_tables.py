@@ -14,6 +14,7 @@ from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile, folder_names
 from crowdppl.data.readers.worker_columns import names_a_worker
 from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, usual_column
+from crowdppl.data.table.identifiers import text_of
 from crowdppl.errors import DataError, listed
 
 # Names of files with parts of the data.
@@ -111,7 +112,7 @@ def _item_column(frame: pd.DataFrame, choices: Choices) -> Any:
 def _items(frame: pd.DataFrame, choices: Choices) -> set[str] | None:
     """Return the items of a table, ``None`` where its column of items is not known."""
     name = _item_column(frame, choices)
-    return None if name is None else set(frame[name].dropna().astype(str).unique())
+    return None if name is None else set(text_of(frame[name].dropna()).unique())
 
 
 def _may_be_of_items(parts: Sequence[Records], name: Any, choices: Choices, source: str) -> bool:
@@ -122,7 +123,7 @@ def _may_be_of_items(parts: Sequence[Records], name: Any, choices: Choices, sour
     Raises:
         DataError: if it names workers, so that the caller is to name it.
     """
-    tables = [part.frame[[_item_column(part.frame, choices), name]].astype(str) for part in parts]
+    tables = [part.frame[[_item_column(part.frame, choices), name]].apply(text_of) for part in parts]
     if all(table[name].nunique() == 1 for table in tables) and len({table[name].iloc[0] for table in tables}) == len(
         tables
     ):

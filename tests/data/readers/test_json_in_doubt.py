@@ -150,3 +150,9 @@ def test_half_a_character(column, tmp_path):
         matters = column == "worker" or (named and table is not crowdppl.read)
         with silent(), pytest.raises(crowdppl.DataError, match=r"^[^\n]*row 5[^\n]*$") if matters else nullcontext():
             assert table(given, **(named if table is not crowdppl.read else {})).A == 12
+    (tmp_path / "y.jsonl").write_text(json.dumps(rows[0] | {"task": "another"}))
+    with (
+        silent(),
+        pytest.raises(crowdppl.DataError, match=r"^[^\n]*row 5[^\n]*$") if column == "worker" else nullcontext(),
+    ):
+        assert crowdppl.read(tmp_path).A == 13  # a folder, whose files are compared
