@@ -14,11 +14,13 @@ from scipy.sparse import issparse
 from scipy.stats import chisquare
 
 from crowdppl.isolation import isolated
-from crowdppl.judges import Verdicts, calibration, chains, human_likelihood, simulate
-from crowdppl.judges.agreement import association, attenuation, consensus_weights, covariance
-from crowdppl.judges.calibration import PRIORS, calibrate, program
-from crowdppl.judges.features import features_of
-from crowdppl.judges.laplace import laplace
+from crowdppl.judges import Verdicts, simulate
+from crowdppl.judges.model import calibration, chains
+from crowdppl.judges.model.agreement import association, attenuation, consensus_weights, covariance
+from crowdppl.judges.model.calibration import PRIORS, calibrate, program
+from crowdppl.judges.model.features import features_of
+from crowdppl.judges.model.laplace import laplace
+from crowdppl.judges.people import human_likelihood
 
 NOT_PURE = chains.Pure(np.zeros(0, dtype=int), 0, 0.0)
 
@@ -441,7 +443,7 @@ def test_the_consensus_of_many_judges_is_that_of_few():
     around = rng.normal(size=(60, 40, 2)) * (rng.random((60, 40, 1)) < 0.6) + 0.5 * rng.normal(size=(60, 1, 2))
     with pytest.MonkeyPatch.context() as patch:
         dense = consensus_weights(covariance(around))
-        patch.setattr("crowdppl.judges.agreement.DENSE", 10)
+        patch.setattr("crowdppl.judges.model.agreement.DENSE", 10)
         sparse = covariance(around)
     assert issparse(sparse)
     assert consensus_weights(sparse) == pytest.approx(dense, rel=1e-4)
