@@ -99,14 +99,8 @@ def test_chains_forget_where_they_start():
     mode = laplace(features, log_human, weight, np.array([0.5]), np.array([1.0]), np.array([0.5]))
     D = 4000
     theta, log_scale, _ = chains.run(
-        chains.Likelihood(features, log_human, weight),
-        prior,
-        [mode],
-        np.zeros(D, dtype=int),
-        np.full((D, 1), 3.0),
-        np.full((D, 1), 1.5),
-        NOT_PURE,
-        np.zeros((D, 0), dtype=bool),
+        chains.Target(chains.Likelihood(features, log_human, weight), prior, [mode], NOT_PURE),
+        chains.Start(np.zeros(D, dtype=int), np.full((D, 1), 3.0), np.full((D, 1), 1.5), np.zeros((D, 0), dtype=bool)),
         rng=np.random.default_rng(0),
         sweeps=40,
     )
@@ -137,14 +131,13 @@ def test_systems_of_one_class_are_mixed_in_with_their_probability():
     mode = laplace(features, log_human, weight, np.array([0.5]), np.array([scale**-2]), np.array([0.5]))
     D = 4000
     theta, _, pure = chains.run(
-        chains.Likelihood(features, log_human, weight),
-        prior,
-        [mode],
-        np.zeros(D, dtype=int),
-        np.full((D, 1), 2.0),
-        np.full((D, 1), np.log(scale)),
-        chains.Pure(unit, 1, odds),
-        np.zeros((D, 1), dtype=bool),
+        chains.Target(chains.Likelihood(features, log_human, weight), prior, [mode], chains.Pure(unit, 1, odds)),
+        chains.Start(
+            np.zeros(D, dtype=int),
+            np.full((D, 1), 2.0),
+            np.full((D, 1), np.log(scale)),
+            np.zeros((D, 1), dtype=bool),
+        ),
         rng=np.random.default_rng(0),
         sweeps=60,
     )

@@ -197,14 +197,10 @@ def calibrate(
         own = point == c
         theta[own] = modes[c].theta + solve_triangular(modes[c].factor, theta[own].T, trans="T", lower=True).T
     theta, log_scale, is_pure = chains.run(
-        likelihood,
-        prior,
-        modes,
-        point,
-        theta,
-        np.log(points[point % POINTS]),
-        pure,
-        np.arange(pure.units) == point[:, None] // POINTS - 1,
+        chains.Target(likelihood, prior, modes, pure),
+        chains.Start(
+            point, theta, np.log(points[point % POINTS]), np.arange(pure.units) == point[:, None] // POINTS - 1
+        ),
         rng=rng,
         kept=-(-draws // C),
     )

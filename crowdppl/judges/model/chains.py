@@ -106,15 +106,45 @@ class Pure(NamedTuple):
     log_odds: float
 
 
+class Target(NamedTuple):
+    """The posterior that chains sample.
+
+    Attributes:
+        likelihood: of the coefficients.
+        prior: of coefficients and scales.
+        modes: of the posterior at some points of the scales.
+        pure: units that may have one class alone.
+    """
+
+    likelihood: Likelihood
+    prior: Prior
+    modes: list[Mode]
+    pure: Pure
+
+
+class Start(NamedTuple):
+    """Where ``D`` chains start.
+
+    Attributes:
+        point: the point of the scales that each starts from, ``(D,)``.
+        theta: coefficients, ``(D, P)``.
+        log_scale: log scales, ``(D, B)``.
+        is_pure: which units have one class alone, ``(D, U)``.
+    """
+
+    point: Array
+    theta: Array
+    log_scale: Array
+    is_pure: Array
+
+    def part(self, chains: slice) -> Start:
+        """Return where some of the chains start, as copies: chains change them in place."""
+        return Start(*(values[chains].copy() for values in self))
+
+
 def run(
-    likelihood: Likelihood,
-    prior: Prior,
-    modes: list[Mode],
-    point: Array,
-    theta: Array,
-    log_scale: Array,
-    pure: Pure,
-    is_pure: Array,
+    target: Target,
+    start: Start,
     *,
     rng: np.random.Generator,
     sweeps: int = SWEEPS,
@@ -123,30 +153,23 @@ def run(
     """Return coefficients ``(kept D, P)``, log scales ``(kept D, B)`` and pure units ``(kept D, U)`` of ``D`` chains.
 
     Args:
-        likelihood: of the coefficients.
-        prior: of coefficients and scales.
-        modes: of the posterior at some points of the scales.
-        point: the point that each chain starts from, ``(D,)``.
-        theta: coefficients to start with, ``(D, P)``.
-        log_scale: log scales to start with, ``(D, B)``.
-        pure: units that may have one class alone.
-        is_pure: which of them have at the start, ``(D, U)``.
+        target: the posterior.
+        start: where the chains start.
         rng: source of random numbers.
         sweeps: their number.
         kept: number of the last sweeps whose states are returned, in no order.
     """
-    theta, log_scale = theta.copy(), log_scale.copy()
+    blocks = len(target.prior.size)
     states: list[tuple[Array, Array, Array]] = []
-    length = max(PIECE // max(len(likelihood.rows), theta.shape[1] ** 2), 1)
-    for first in range(0, len(theta), length):
-        part = slice(first, first + length)
-        chains = _Chains(likelihood, prior, modes, point[part], theta[part], log_scale[part], pure, is_pure[part])
+    length = max(PIECE // max(len(target.likelihood.rows), start.theta.shape[1] ** 2), 1)
+    for first in range(0, len(start.theta), length):
+        chains = _Chains(target, start.part(slice(first, first + length)))
         for sweep in range(sweeps + kept - 1):
             chains.slice_coefficients(rng)
             chains.draw_pure(rng)
-            for block in range(len(prior.size)):
+            for block in range(blocks):
                 chains.propose_scale(block, rng)
-            chains.propose_rescaling(sweep % len(prior.size), rng)
+            chains.propose_rescaling(sweep % blocks, rng)
             if sweep >= sweeps - 1:
                 states.append((chains.theta.copy(), chains.log_scale.copy(), chains.is_pure.copy()))
     coefficients, scales, units = zip(*states, strict=True)
@@ -166,26 +189,17 @@ def number_of_chains(likelihood: Likelihood, draws: int) -> int:
 class _Chains:
     """The state of ``d`` chains, changed in place: ``theta`` ``(d, P)``, ``log_scale`` ``(d, B)``, ``is_pure`` ``(d, U)``."""
 
-    def __init__(
-        self,
-        likelihood: Likelihood,
-        prior: Prior,
-        modes: list[Mode],
-        point: Array,
-        theta: Array,
-        log_scale: Array,
-        pure: Pure,
-        is_pure: Array,
-    ):
-        self.likelihood, self.prior, self.theta, self.log_scale = likelihood, prior, theta, log_scale
+    def __init__(self, target: Target, start: Start):
+        self.likelihood, self.prior, modes, self.pure = target
+        point, self.theta, self.log_scale, self.is_pure = start
+        prior, pure = self.prior, self.pure
         self.block = np.repeat(np.arange(len(prior.size)), prior.size)
         self.mean = prior.mean[self.block]
-        self.pure, self.is_pure = pure, is_pure.copy()
         self.of_unit = (pure.unit == np.arange(pure.units)[:, None]).astype(float)  # (U, n)
         self.points = [(modes[c], np.flatnonzero(point == c)) for c in np.unique(point)]
-        self.logits: Array = likelihood.rows @ theta.T
+        self.logits: Array = self.likelihood.rows @ self.theta.T
         self.used = self._used()
-        self.value: Array = likelihood(self.logits, self.used)  # (d,)
+        self.value: Array = self.likelihood(self.logits, self.used)  # (d,)
 
     def _used(self) -> Array | None:
         """Return whether the labels of each item say something of the coefficients, ``(n, d)``; ``None`` if all always do."""

@@ -14,6 +14,7 @@ from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.model.calibration import Calibration
 from crowdppl.judges.model.features import Features
 from crowdppl.judges.verdicts import Verdicts
+from crowdppl.posterior.intervals import equal_tailed
 
 Array = npt.NDArray[Any]
 # Columns of tables of differences.
@@ -100,8 +101,7 @@ class TruthDraws:
 
     def ends(self, draws: Array) -> tuple[Array, Array]:
         """Return the ends of the credible intervals of draws ``(D, ...)``."""
-        low, high = np.quantile(draws, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
-        return low, high
+        return equal_tailed(draws, self.level)
 
     def columns(self, name: str, draws: Array) -> dict[str, Array]:
         """Return mean and interval of draws ``(D, n)`` as three columns."""

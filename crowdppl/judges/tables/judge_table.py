@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import betaincinv
 
 from crowdppl.judges.coding.model_names import family_of, makers_of
 from crowdppl.judges.coding.states import State
@@ -17,6 +16,7 @@ from crowdppl.judges.tables import length_bias
 from crowdppl.judges.tables.panel_table import COMMON, Correlations
 from crowdppl.judges.tables.system_table import question_weights
 from crowdppl.judges.verdicts import Verdicts
+from crowdppl.posterior.intervals import jeffreys
 
 Array = npt.NDArray[Any]
 # Pseudo-verdicts of a judge, spread evenly over the cells of the table of true and given labels (Perks 1947).
@@ -276,9 +276,8 @@ def _rates(draws: TruthDraws) -> dict[str, Array]:
     columns = {}
     for state, name in ((State.UNPARSEABLE, "unparseable_rate"), (State.ABSTAINED, "abstention_rate")):
         number = np.bincount(v.judge[v.state == state], minlength=J)
-        tail = (1 - draws.level) / 2
-        a, b = number + 0.5, requests - number + 0.5
+        low, high = jeffreys(number, requests - number, draws.level)
         columns[name] = number / requests
-        columns[f"{name}_low"] = np.where(number > 0, betaincinv(a, b, tail), 0.0)
-        columns[f"{name}_high"] = np.where(number < requests, betaincinv(a, b, 1 - tail), 1.0)
+        columns[f"{name}_low"] = np.where(number > 0, low, 0.0)
+        columns[f"{name}_high"] = np.where(number < requests, high, 1.0)
     return columns
