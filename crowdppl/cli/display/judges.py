@@ -147,7 +147,7 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
     rows: list[dict[str, str]] = []
     for row in systems.head(SHOWN_WORKERS).to_dict("records"):
         ends = [float(row[f"corrected{end}"]) for end in ("_low", "_high")]
-        places = ((x - least) / (most - least) for x in (row["corrected"], *ends, row["uncorrected"]))
+        mean, low, high, ring = ((x - least) / (most - least) for x in (row["corrected"], *ends, row["uncorrected"]))
         mark = "~" if transported and row["transported"] else " " if transported else ""
         rows.append(
             ({"rank": ranks(row["rank_low"], row["rank_high"])} if several else {})
@@ -159,7 +159,7 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
             }
             | _elo(row)
             | {
-                scale: interval_bar(*places, BAR),
+                scale: interval_bar(mean, low, high, ring, BAR),
             }
         )
     what = "Systems" if several else "All items"
