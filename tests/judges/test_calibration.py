@@ -166,14 +166,18 @@ def test_the_gaussian_of_chains(n):
     mode = laplace(features, log_human, weight, mean, 1 / variance, mean)
     D = 20_000
     state = chains._Chains(
-        chains.Likelihood(features, log_human, weight),
-        chains.Prior(np.ones(6, dtype=int), mean, np.zeros(6), np.ones(6)),
-        [mode],
-        np.zeros(D, dtype=int),
-        np.tile(mode.theta, (D, 1)),
-        np.tile(0.5 * np.log(variance), (D, 1)),
-        NOT_PURE,
-        np.zeros((D, 0), dtype=bool),
+        chains.Target(
+            chains.Likelihood(features, log_human, weight),
+            chains.Prior(np.ones(6, dtype=int), mean, np.zeros(6), np.ones(6)),
+            [mode],
+            NOT_PURE,
+        ),
+        chains.Start(
+            np.zeros(D, dtype=int),
+            np.tile(mode.theta, (D, 1)),
+            np.tile(0.5 * np.log(variance), (D, 1)),
+            np.zeros((D, 0), dtype=bool),
+        ),
     )
     middle, direction = state._gaussian(mode, np.tile(variance, (D, 1)), rng)
     assert middle[0] == pytest.approx(mode.theta, abs=1e-4)  # at its own scales the mean is the mode
