@@ -1,7 +1,7 @@
 """What accuracy explains of the equal labels of two workers: of many pairs together.
 
-A crowd has hundreds of pairs worth a closer look, of few common items each: one pair at a time, calls would take longer than sums.
-Rows are common items, those of a pair one after the other.
+A crowd may have hundreds of pairs that are worth a closer look, of few common items each: one pair at a time, calls would take
+longer than sums. Rows are common items, those of a pair one after the other.
 """
 
 from __future__ import annotations
