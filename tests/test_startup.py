@@ -130,7 +130,7 @@ def test_intervals_of_workers_import_no_plots():
 
 @pytest.mark.slow
 def test_a_fit_by_the_command_imports_no_plots(tmp_path):
-    unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "matplotlib", "scipy.stats")
+    unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "matplotlib", "scipy.stats", "scipy.optimize")
     labels = tmp_path / "labels.csv"
     labels.write_text("task,worker,label\n" + "".join(f"{n},{w},{n % 2}\n" for n in range(20) for w in "abc"))
     command = ("fit", str(labels), "--method", "em", "--out", str(tmp_path / "result"))

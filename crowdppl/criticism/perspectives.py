@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from crowdppl import arguments
@@ -375,6 +374,8 @@ def _beliefs(logs: Tensor, nodes: Tensor, correlation: float) -> tuple[Tensor, T
 
 def _best_correlation(logs: Tensor, nodes: Tensor) -> float:
     """Return the correlation of the places of two groups that maximises the likelihood, from 0 to ``CLOSEST``."""
+    from scipy.optimize import minimize_scalar  # here: slow to import
+
     best = minimize_scalar(
         lambda r: -float(_beliefs(logs, nodes, r)[1].sum()),
         bounds=(0.0, CLOSEST),

@@ -33,14 +33,14 @@ from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
+from crowdppl.data.copied_pairs import MARGIN, by_accuracy, explained
 from crowdppl.data.sets import whole
 from crowdppl.data.worker_items import WorkerItems
 
 Array = npt.NDArray[Any]
 
-# Fewest common items of a pair that is tested, and fewest annotations of these items by others.
+# Fewest common items of a pair that is tested.
 COMMON = 20
-OTHERS = 20
 # Level of the tests that no more than ``COPIED`` of the answers are copied: over all pairs of a crowd, and over all workers who
 # are compared with a group. Together they make 1 crowd of 100.
 FALSE_ALARMS = 0.005
@@ -48,16 +48,14 @@ FALSE_ALARMS = 0.005
 COPIED = 0.4
 # Strata of items by the share of everybody else's most frequent label.
 STRATA = 6
-# Standard errors that are added to what accuracy explains.
-MARGIN = 1.0
-# Standard errors by which the agreement of others must exceed 0.
-AGREEING = 3.0
 # Chance-corrected agreement of everybody else from which a group counts as one worker: "moderate" by Landis and Koch (1977).
 # Where it is lower by as many standard errors, a group may as well know better than the others. To follow them then costs far
 # more labels than copies that count do (docs/benchmarks/copies.md).
 TRUSTED, BELOW = 0.4, 1.0
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
+# By how much more, in proportion, a pair must be explained to be left out together with others: rounding.
+ROUNDING = 1e-6
 # Most pairs that are looked at closely, most further workers that are left out for a pair, and most cells of working arrays.
 PAIRS = 2_000
 SUSPECTS = 8
@@ -114,11 +112,13 @@ def copied_answers(data: Annotations) -> list[Copies]:
     candidates = np.flatnonzero(significance * len(a) < FALSE_ALARMS)
     named = []
     candidates = candidates[np.argsort(significance[candidates], kind="stable")][:PAIRS]
-    for pair in votes.beyond_chance(candidates, a, b, common, equal):
+    candidates = votes.beyond_chance(candidates, a, b, common, equal)
+    suspects = [_suspects(near, int(a[pair]), int(b[pair])) for pair in candidates]
+    for place in votes.beyond_accuracy(candidates, a, b, common, equal, suspects):
+        pair = candidates[place]
         one, other = int(a[pair]), int(b[pair])
-        suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
-        suspects = suspects if len(suspects) <= SUSPECTS else set()
-        if votes.exceeds_explained(votes.of_worker(one), votes.of_worker(other), suspects, len(a), counted=2):
+        left_out = suspects[place]
+        if votes.exceeds_explained(votes.of_worker(one), votes.of_worker(other), left_out, len(a), counted=2):
             named.append((one, other, int(common[pair]), int(equal[pair])))
     groups = _groups(named, data.J)
     pairs = np.stack([a, b, common, equal], 1)[significance < FALSE_ALARMS]
@@ -210,21 +210,43 @@ class _Votes:
         """
         if not len(pairs):
             return pairs
-        J, (N, K) = len(self.start) - 1, self.counts.shape
-        cells = self.cells
-        ones = np.ones(len(cells.item), dtype=np.int32)
-        has = scipy.sparse.csr_array((ones, cells.item, self.start), shape=(J, N))
-        by_label = scipy.sparse.coo_array((ones, (cells.worker * K + cells.first, cells.item)), shape=(J * K, N))
-        # How often each worker gave each label to items of each other worker, (J K, J).
-        given = (by_label.tocsr() @ has.T).tocsr()
+        bound = COPIED + (1 - COPIED) * np.minimum(self._chance(pairs, a, b, common), 1.0)
+        return np.asarray(pairs[_at_least(equal[pairs], common[pairs], bound) * len(a) < FALSE_ALARMS])
+
+    def _chance(self, pairs: Array, a: Array, b: Array, common: Array) -> Array:
+        """Return the agreement of each of ``pairs`` by chance; arguments as of :meth:`beyond_chance`."""
+        K, given = self.counts.shape[1], self._given
         chance = np.zeros(len(pairs))
         for k in range(K):
             chance += np.asarray(given[a[pairs] * K + k, b[pairs]]).ravel() * np.asarray(
                 given[b[pairs] * K + k, a[pairs]]
             ).ravel().astype(float)
-        chance /= common[pairs].astype(float) ** 2
-        bound = COPIED + (1 - COPIED) * np.minimum(chance, 1.0)
-        return np.asarray(pairs[_at_least(equal[pairs], common[pairs], bound) * len(a) < FALSE_ALARMS])
+        return np.asarray(chance / common[pairs].astype(float) ** 2)
+
+    @cached_property
+    def _given(self) -> scipy.sparse.csr_array:
+        """How often each worker gave each label to items of each other worker, ``(J K, J)``."""
+        J, (N, K), cells = len(self.start) - 1, self.counts.shape, self.cells
+        ones = np.ones(len(cells.item), dtype=np.int32)
+        has = scipy.sparse.csr_array((ones, cells.item, self.start), shape=(J, N))
+        by_label = scipy.sparse.coo_array((ones, (cells.worker * K + cells.first, cells.item)), shape=(J * K, N))
+        return (by_label.tocsr() @ has.T).tocsr()
+
+    def beyond_accuracy(
+        self, pairs: Array, a: Array, b: Array, common: Array, equal: Array, left_out: list[set[int]]
+    ) -> Array:
+        """Return the places of those of ``pairs`` whose equal labels exceed what accuracy explains, or might.
+
+        Arguments as of :meth:`beyond_chance`; ``left_out`` are the workers who are not counted among the others of each pair.
+        """
+        if not len(pairs) or (len(self.start) - 1) * len(self.counts) > CELLS:
+            return np.arange(len(pairs))
+        one, other, number = a[pairs], b[pairs], common[pairs]
+        honest = explained(self.cells, self.counts, one, other, left_out)
+        chance = self._chance(pairs, a, b, common)
+        bound = COPIED + (1 - COPIED) * np.minimum(chance + (1 - chance) * honest, 1.0)
+        level = _at_least(equal[pairs], number, np.where(np.isnan(bound), 1.0, bound * (1 - ROUNDING)))
+        return np.flatnonzero((level * len(a) < FALSE_ALARMS) & ~np.isnan(honest))
 
     def others(self, groups: list[Copies]) -> list[ChanceAgreement | None]:
         """Return, for the items of each group, the chance-corrected agreement of workers who are in no group."""
@@ -302,47 +324,29 @@ class _Votes:
             labels = self._spread(self.of_worker(worker))[items]
             here = np.flatnonzero(labels >= 0)
             others[here, labels[here]] -= 1
-        honest = _by_accuracy(first, second, others)
-        if honest is None:
+        honest = float(by_accuracy(first, second, others, np.zeros(1, dtype=np.intp))[0])
+        if np.isnan(honest):
             return False
         return exceeds(chance + (1 - chance) * honest) and exceeds(_by_stratum(first, second, others))
 
 
-def _shares(labels: Array, classes: int, weight: Array | None = None) -> Array:
+def _shares(labels: Array, classes: int) -> Array:
     """Return the share of each label, ``(L,)``."""
-    counted = np.bincount(labels, weight, minlength=classes)
-    return np.asarray(counted / (len(labels) if weight is None else weight.sum()))
+    return np.asarray(np.bincount(labels, minlength=classes) / len(labels))
 
 
-def _by_accuracy(first: Array, second: Array, others: Array) -> float | None:
-    """Return the chance-corrected agreement that follows from that of both with the others; ``None`` where too little is known.
-
-    Args:
-        first: labels of one worker, ``(n,)``.
-        second: those of another.
-        others: numbers of the others' labels of the same items, ``(n, L)``.
-    """
-    each, number = np.arange(len(first)), others.sum(1)
-    rest = ChanceAgreement.within(others)
-    if number.sum() < OTHERS or rest is None:
-        return None
-    all_others = others.sum(0) / number.sum()
-    one, two = (
-        ChanceAgreement.of(others[each, labels], number, float(_shares(labels, others.shape[1], number) @ all_others))
-        for labels in (first, second)
-    )
-    if rest.value <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
-        return None
-    honest = max(0.0, one.value) * max(0.0, two.value) / rest.value
-    relative = sum((part.error / max(part.value, 1e-3)) ** 2 for part in (one, two, rest))
-    return min(1.0, honest * (1 + MARGIN * relative**0.5))
+def _suspects(near: dict[int, set[int]], one: int, other: int) -> set[int]:
+    """Return the workers who may belong to one group with either of two, none where they are too many."""
+    suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
+    return suspects if len(suspects) <= SUSPECTS else set()
 
 
 def _by_stratum(first: Array, second: Array, others: Array) -> float:
     """Return the share of equal labels of one item by one worker and another, similar item by the other, and its standard error.
 
     Items are similar where the others' most frequent label is the same and about as frequent. An item without a similar one
-    counts as explained. Arguments as of :func:`_by_accuracy`.
+    counts as explained. Arguments as of
+    :func:`crowdppl.data.copied_pairs.by_accuracy`.
     """
     number = others.sum(1)
     share = np.round(STRATA * others.max(1) / np.maximum(number, 1))

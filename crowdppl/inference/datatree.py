@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,11 @@ from crowdppl.data.table.other_labels import A_CLASS, OtherLabels
 from crowdppl.inference.dependence.design_effect import PUBLISHED, WEIGHTED
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import EvaluatedDraws
+from crowdppl.inference.record import versions
 from crowdppl.inference.work import Fitted
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.networks import is_weight
+from crowdppl.posterior.beginning import Beginning
 from crowdppl.posterior.io import FORMAT
 from crowdppl.posterior.schema import SET_ASIDE
 
@@ -115,8 +116,8 @@ def _of_weights(weights: Mapping[str, Tensor]) -> dict[str, xr.Dataset]:
 
 
 @_without_calendars()
-def first_datatree(fit: Fitted, attrs: Mapping[str, Any]) -> xr.DataTree:
-    """Lay out what is known of a result before its draws: class probabilities, the point, the data, and all coordinates.
+def beginning(fit: Fitted, attrs: Mapping[str, Any]) -> Beginning:
+    """Return what is known of a result before its draws: class probabilities, the point, the data, and all coordinates.
 
     Args:
         fit: the fit, its draws still to be drawn.
@@ -126,17 +127,23 @@ def first_datatree(fit: Fitted, attrs: Mapping[str, Any]) -> xr.DataTree:
     probability = fit.probability
     coordinates = _coordinates(data, (1, draws.count), aside)
     axes = ("item", "true_label")
-    groups = {
-        "posterior": xr.Dataset(coords={dim: values for dim, values in coordinates.items() if dim != "item"}),
-        "truth": _dataset(coordinates, {"probability": (axes, probability if published is None else published)}),
-        "point": _dataset(coordinates, _point(_site_dims(fit.model, draws), draws)),
-        "observed_data": _dataset(coordinates, {"labels": (("annotation",), data.label)}),
-        "constant_data": _dataset(coordinates, _constant_data(data, aside)),
+    variables: dict[str, Callable[[], dict[str, Variable]]] = {
+        "truth": lambda: {"probability": (axes, probability if published is None else published)},
+        "point": lambda: _point(_site_dims(fit.model, draws), draws),
+        "observed_data": lambda: {"labels": (("annotation",), data.label)},
+        "constant_data": lambda: _constant_data(data, aside),
     }
-    groups |= _of_parts(coordinates, fit.parts) | _of_weights(fit.weights)
     if published is not None:
-        groups["calibrated"] = _dataset(coordinates, {"probability": (axes, probability)})
-    return _tree(groups, attrs)
+        variables["calibrated"] = lambda: {"probability": (axes, probability)}
+    others = _of_parts(coordinates, fit.parts) | _of_weights(fit.weights)
+
+    @_without_calendars()
+    def lay_out(name: str) -> xr.Dataset:
+        if name == "posterior":
+            return xr.Dataset(coords={dim: values for dim, values in coordinates.items() if dim != "item"})
+        return others[name] if name in others else _dataset(coordinates, variables[name]())
+
+    return Beginning(("posterior", *variables, *others), lay_out, attrs)
 
 
 def attributes(fit: Fitted, *, run: Mapping[str, Any], notes: list[str], coverage: str) -> dict[str, Any]:
@@ -171,7 +178,7 @@ def attributes(fit: Fitted, *, run: Mapping[str, Any], notes: list[str], coverag
 def _tree(groups: Mapping[str, xr.Dataset], attrs: Mapping[str, Any]) -> xr.DataTree:
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = dict(attrs)
-    library = {"inference_library": "crowdppl", "inference_library_version": version("crowdppl")}
+    library = {"inference_library": "crowdppl", "inference_library_version": versions()["crowdppl"]}
     for name in ("posterior", "sample_stats", "log_likelihood", "log_prior", "observed_data", "constant_data"):
         if name in groups:
             tree[name].attrs = library

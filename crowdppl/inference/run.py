@@ -16,7 +16,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, warn
 from crowdppl.inference.backends import choose
 from crowdppl.inference.checkpoint import Checkpoint, digest
-from crowdppl.inference.datatree import attributes, first_datatree, to_datatree
+from crowdppl.inference.datatree import attributes, beginning, to_datatree
 from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.dependence.independence import independence
 from crowdppl.inference.draws import Draws
@@ -94,7 +94,7 @@ def fitted(
             fit.weights |= bound.classifier.state()
     attrs = _attributes(work, fit, engine, options, time.perf_counter() - began, keep.troubles)
     if fit.evaluated is None:
-        posterior = Posterior(first_datatree(fit, attrs), Rest(fit, attrs, isolation, stream))
+        posterior = Posterior(beginning(fit, attrs), Rest(fit, attrs, isolation, stream))
     else:
         posterior = Posterior(to_datatree(fit, fit.evaluated, attrs))
         posterior._correct = None if fit.evaluated.correct is None else fit.evaluated.correct.numpy()

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
@@ -320,6 +319,8 @@ def _powered(probability: Array, power: float) -> Array:
 
 def _power(stated: Array, r: Array) -> float:
     """Return the power of stated probabilities at which those of ``r`` are likeliest."""
+    from scipy.optimize import minimize_scalar  # here: slow to import
+
     logs = np.log(stated)
 
     def loss(power: float) -> float:

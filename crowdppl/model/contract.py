@@ -22,8 +22,8 @@ from crowdppl.model.networks import is_weight
 from crowdppl.model.program import FAULTS, unknowns
 from crowdppl.model.stated import _Means, is_unknown
 
-# Items, or annotations, that a check goes through, where a model allows a part.
-CHECKED = 1000
+# Annotations that a check goes through, where a model allows a part; and items, which may each have many states.
+CHECKED, ITEMS = 1000, 100
 # Numbers of a site from which on a check takes their mean: to draw a hundred million takes eight seconds.
 DRAWN = 10_000_000
 # Names that a site may not have, and why.
@@ -52,9 +52,9 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
     if not isinstance(named, (tuple, list)) or not all(isinstance(one, str) for one in named):
         raise ModelError(f"{name}.viewed is {named!r}; it must be a tuple of names of sites and derived quantities")
     try:
-        if data.N > CHECKED and model.closed:
+        if data.N > ITEMS and model.closed:
             # Nothing in such a model grows with the items: some of them show what all would.
-            data = data.batch(torch.arange(CHECKED, device=data.device))
+            data = data.batch(torch.arange(ITEMS, device=data.device))
         with pyro.validation_enabled(True), torch.no_grad(), _Means(DRAWN):
             traced = poutine.trace(model.prior).get_trace(data, model.plates(data))
             returned = traced.nodes["_RETURN"]["value"]

@@ -19,6 +19,7 @@ from crowdppl.arguments import Identifier, PositiveInt, checked
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
+from crowdppl.posterior.beginning import Beginning
 from crowdppl.posterior.measures import measure as measure_of
 from crowdppl.posterior.recorded import ALERTS, Recorded
 from crowdppl.posterior.schema import dropped
@@ -44,20 +45,27 @@ class PosteriorVariables(Recorded):
         tree: the whole result, or what is known of it before its draws.
         complete: returns the whole result, and counts of correct labels as ``_correct`` holds them, where ``tree`` is only its
             beginning; called when something else is asked for.
+
+    Raises:
+        DataError: if ``tree`` is no result.
     """
 
     # Counts of each worker's correct labels by draw, (S, J), where the fit has made them.
     _correct: Array | None = None
 
-    def __init__(self, tree: xr.DataTree, complete: Callable[[], tuple[xr.DataTree, Array | None]] | None = None):
-        if not isinstance(tree, xr.DataTree):
+    def __init__(
+        self,
+        tree: xr.DataTree | Beginning,
+        complete: Callable[[], tuple[xr.DataTree, Array | None]] | None = None,
+    ):
+        if not isinstance(tree, xr.DataTree) and (complete is None or not isinstance(tree, Beginning)):
             raise DataError(f"tree is a {type(tree).__name__}; pass an xarray.DataTree, or use crowdppl.load")
         missing = {"posterior", "truth", "constant_data", "observed_data"} - set(tree.children)
         if missing or "crowdppl_format" not in tree.attrs:
             raise DataError(
                 f"not a result of crowdppl: the tree lacks {', '.join(sorted(missing)) or 'its format number'}"
             )
-        self._known = tree
+        self._known: Any = tree
         self._complete = complete
 
     @property
@@ -70,14 +78,16 @@ class PosteriorVariables(Recorded):
         if self._complete is not None:
             self._known, self._correct = self._complete()
             self._complete = None
-        return self._known
+        tree: xr.DataTree = self._known
+        return tree
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_known": self.tree.load(), "_complete": None}
 
     @property
     def _attrs(self) -> Mapping[Any, Any]:
-        return self._known.attrs
+        attrs: Mapping[Any, Any] = self._known.attrs
+        return attrs
 
     @property
     def correlation(self) -> str:
@@ -360,8 +370,11 @@ class PosteriorVariables(Recorded):
         return "calibrated" if self.calibrated else "truth"
 
     def _values(self, group: str, name: str) -> Array:
-        known = self._known[group].to_dataset() if group in self._known.children else {}
-        return np.asarray((known if name in known else self.tree[group].to_dataset())[name].values)
+        known = self._known[group] if group in self._known.children else {}
+        if name not in known:
+            known = self.tree[group]
+        # A node of a tree makes a variable with the coordinates of the whole tree.
+        return np.asarray((known.to_dataset() if isinstance(known, xr.DataTree) else known)[name].values)
 
 
 def _count_table(row: Array, column: Array, rows: int, columns: int) -> Array:

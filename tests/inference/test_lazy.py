@@ -131,3 +131,19 @@ def test_calendars_are_not_searched_for_where_there_are_none(monkeypatch, there)
     assert "cftime" not in sys.modules
     by_em().workers()
     assert "cftime" not in sys.modules
+
+
+def test_true_labels_lay_out_no_more_groups_than_they_need():
+    posterior = by_em(independent=False, data=dataclasses.replace(tiny(), features=None))
+    posterior.truth()
+    assert set(posterior._known._groups) == {"calibrated", "posterior", "truth"}
+    assert set(posterior._known.children) == {
+        "posterior",
+        "truth",
+        "calibrated",
+        "point",
+        "observed_data",
+        "constant_data",
+    }
+    with pytest.raises(KeyError):
+        posterior._known["sample_stats"]

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from crowdppl import arguments
@@ -159,6 +158,8 @@ def _noisy(strength: float, wrong: Array) -> Array:
 
 def _with_mean(logits: Array, mean: float) -> Array:
     """Return probabilities of a given mean, whose logits are the given ones up to a constant."""
+    from scipy.optimize import brentq  # here: slow to import
+
     if mean in (0, 1):
         return np.full(len(logits), float(mean))
     return expit(logits + brentq(lambda b: expit(logits + b).mean() - mean, -100, 100))

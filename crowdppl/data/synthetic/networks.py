@@ -7,7 +7,6 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 from scipy.special import softmax
 
 from crowdppl import arguments
@@ -106,6 +105,8 @@ def _logits(layers: Sequence[Array], x: Array) -> Array:
 
 def _trained(rng: np.random.Generator, x: Array, targets: Array, hidden: int) -> list[Array]:
     """Return the layers of a perceptron that learns one-hot classes by L-BFGS, with a weak penalty of its weights."""
+    from scipy.optimize import minimize  # here: slow to import
+
     shapes = [(x.shape[1] + 1, hidden), (hidden + 1, targets.shape[1])]
     ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
 
