@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import torch
@@ -14,6 +14,7 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.engines.lbfgs import minimise
 from crowdppl.inference.engines.minibatches import Batches
 from crowdppl.inference.engines.unconstrained import Space
+from crowdppl.inference.options import EM
 from crowdppl.kernels.ops import synchronises
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
@@ -44,6 +45,11 @@ class Schedule:
     epochs: int = 1
     steps: int | None = None
     fine_tune_truths: Literal["item", "annotation"] = "item"
+
+    @classmethod
+    def of(cls, options: EM) -> Schedule:
+        """Return what the options of EM say."""
+        return cls(**{field.name: getattr(options, field.name) for field in fields(cls)})
 
 
 @dataclass

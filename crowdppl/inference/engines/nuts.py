@@ -21,8 +21,8 @@ from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.non_centred import NonCentred
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.memory import thinned_note, thinning
-from crowdppl.inference.options import engine
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import NUTS
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.contract import check
 from crowdppl.model.program import dispersed
@@ -104,43 +104,32 @@ def _begun(
     return out
 
 
-@engine("nuts")
 def nuts(
     model: BoundModel,
     data: Annotations,
-    report: ProgressCallback,
+    options: NUTS,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    chains: int,
-    warmup: int,
-    num_samples: int,
-    target_accept: float,
-    max_tree_depth: int,
-    jit: bool | None,
-    non_centred: bool | None,
 ) -> Draws:
-    """Sample the posterior of any model with gradients; defaults are in :class:`crowdppl.inference.options.NUTS`.
+    """Sample the posterior of any model with gradients.
+
+    Chains run side by side, each from its own perturbed majority vote. In the warm-up they learn scales together. By default
+    operations are recorded for at least ``choose.MANY`` draws a chain, and normal sites whose mean or scale is another site move
+    by standard normal coordinates where data say little of them (:func:`crowdppl.inference.engines.non_centred.uninformed`).
 
     Args:
         model: any.
         data: the annotations.
+        options: all of NUTS's.
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
-        chains: run side by side, each from its own perturbed majority vote. In the warm-up they learn scales together.
-        warmup: draws for adaptation, discarded.
-        num_samples: draws kept per chain, before any thinning for memory.
-        target_accept: acceptance probability that the step size is tuned to.
-        max_tree_depth: at most ``2 ** max_tree_depth`` gradients a draw.
-        jit: record the operations of the density and its gradient once, and run them without Python or Pyro, where the model
-            allows it. Defaults to doing so for at least ``choose.MANY`` draws a chain.
-        non_centred: move normal sites whose mean or scale is another site by standard normal coordinates. Defaults to doing so
-            where data say little of the site (:func:`crowdppl.inference.engines.non_centred.uninformed`).
 
     Raises:
         ModelError: where the density is not finite at the start of a chain.
     """
-    space = space_of_chains(model, data, Space(check(model, data)), non_centred)
-    density, recorded = choose.density_of_chains(model, data, space, chains, warmup + num_samples, jit)
+    chains, warmup, num_samples = options.chains, options.warmup, options.num_samples
+    space = space_of_chains(model, data, Space(check(model, data)), options.non_centred)
+    density, recorded = choose.density_of_chains(model, data, space, chains, warmup + num_samples, options.jit)
 
     def target(place: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
@@ -149,7 +138,7 @@ def nuts(
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     stopped = keep.resume(NUTSState, torch.device("cpu"))
     if stopped is None:
-        running, begun = _begun(model, data, space, target, chains, max_tree_depth), 0
+        running, begun = _begun(model, data, space, target, chains, options.max_tree_depth), 0
     else:
         running, begun = [state.chain() for state in stopped.chains], stopped.phase
     ends = [*phases(warmup), (warmup + num_samples, False)]
@@ -162,7 +151,7 @@ def nuts(
             report(done, chains * (warmup + num_samples), "warm-up" if warming else "sampling")
             keep.step(lambda: NUTSState([ChainState.of(chain) for chain in running], phase))
 
-        tuned = target_accept if warming else None
+        tuned = options.target_accept if warming else None
         together(running, [chain.until(end, tuned, thin, warmup) for chain in running], target, after)
         if learned:
             learn_scales(running)
