@@ -17,11 +17,12 @@ from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.anchoring import settled
+from crowdppl.inference.engines.descents import Schedule
 from crowdppl.inference.engines.early_stopping import Validation
 from crowdppl.inference.engines.em_loop import EMLoop
 from crowdppl.inference.engines.em_state import EMCheckpoint, EMResult
 from crowdppl.inference.engines.em_stochastic import StochasticEMLoop
-from crowdppl.inference.engines.m_step import MStep, Schedule
+from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.solutions import share, solution, warning
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.memory import KEPT, affordable, sufficient, thinned_note
