@@ -86,3 +86,10 @@ def padded(size: int, more: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np
     room = np.empty(size + more, dtype=np.uint32)
     room[size:] = 0
     return room, room[:size]
+
+
+def shared(begin: npt.NDArray[np.uint64], threads: int) -> npt.NDArray[np.uint64]:
+    """Return the rows of each thread ``(T+1,)``: whole ones, with as many annotations for each; ``begin`` is where rows do."""
+    bounds = np.searchsorted(begin, np.linspace(0, begin[-1], threads + 1)).astype(np.uint64)
+    bounds[0], bounds[-1] = 0, len(begin) - 1
+    return bounds

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.coded import Coded, padded
+from crowdppl.inference.backends.coded import Coded, padded, shared
 from crowdppl.isolation import threads_outside
 from crowdppl.kernels.statistics import Statistics
 
@@ -219,7 +219,6 @@ class Sweeps(ABC):
         # (worker, label, state) in memory is what earlier counts are, and what this asks for: nothing is copied then.
         rows = table.transpose(1, 2).contiguous().view(self.rows, -1).numpy()
         tables, load = self._tables(rows)
-
         if load is not None:
             load(self.threads, tables, rows)
         run(self.threads, self.start, self.column, self.bounds, tables, *rest)
@@ -255,7 +254,7 @@ class Narrow(Sweeps):
         super().__init__(data, threads)
         self.states = data.K
         self.threads = min(max(1, TABLES // _table_bytes(data)), self.threads)
-        self.bounds = _shared(self.start, self.threads)
+        self.bounds = shared(self.start, self.threads)
         self.tables = _large((self.threads, self.rows * self.passes.width_of(data.K, self.real)), self.real)
 
     def given(self, responsibility: Tensor) -> Statistics:
@@ -295,7 +294,7 @@ class Wide(Sweeps):
     def __init__(self, data: Annotations | Coded, threads: int | None = None):
         super().__init__(data, threads)
         self.states = data.K if data.K <= KNOWN else self.passes.ANY
-        self.bounds = _shared(self.start, self.threads)
+        self.bounds = shared(self.start, self.threads)
 
     @cached_property
     def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -309,7 +308,7 @@ class Wide(Sweeps):
         begin = entries.indptr.astype(np.uint64)
         room, item = padded(A, padding())
         np.copyto(item, entries.indices, casting="unsafe")
-        return begin, room, _shared(begin, self.threads)
+        return begin, room, shared(begin, self.threads)
 
     def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities up."""
@@ -344,10 +343,3 @@ class Wide(Sweeps):
         counts, rows = self._counts(memory)
         self.passes.count(self.real)(self.threads, *self.sorted, truth.numpy(), rows)
         return counts
-
-
-def _shared(begin: np.ndarray, threads: int) -> np.ndarray:
-    """Return the rows of each thread ``(T+1,)``: whole ones, with as many annotations for each; ``begin`` is where rows do."""
-    bounds = np.searchsorted(begin, np.linspace(0, begin[-1], threads + 1)).astype(np.uint64)
-    bounds[0], bounds[-1] = 0, len(begin) - 1
-    return bounds

@@ -71,12 +71,13 @@ class _Adam:
     Args:
         start: first coordinates, by site.
         schedule: of the mini-batches.
-        data: the annotations.
+        items: how many there are; of a classifier those with features, which may be fewer than those of the arrangement.
+        device: of the data.
     """
 
-    def __init__(self, start: Parameters, schedule: Schedule, data: Annotations):
+    def __init__(self, start: Parameters, schedule: Schedule, items: int, device: torch.device):
         self.schedule = schedule
-        self.batches = Batches(data.N, schedule.batch_size or data.N, data.device)
+        self.batches = Batches(items, schedule.batch_size or items, device)
         self.free = {name: value.clone().requires_grad_() for name, value in start.items()}
         self.adam = torch.optim.Adam(list(self.free.values()), lr=schedule.learning_rate, amsgrad=True)
 
@@ -116,7 +117,9 @@ class Descent(_Adam):
     ):
         self.model, self.data, self.space, self.per_item = model, data, space, per_item
         transforms = space.transforms
-        super().__init__({name: transforms[name].inv(theta[name]) for name in space.sizes}, schedule, data)
+        super().__init__(
+            {name: transforms[name].inv(theta[name]) for name in space.sizes}, schedule, data.N, data.device
+        )
 
     def __call__(self, responsibility: Tensor | None, theta: Mapping[str, Tensor], steps: int) -> Parameters:
         """Take steps on the expected log joint, or without responsibilities on the marginal log posterior."""
@@ -168,7 +171,7 @@ class CrossEntropy(_Adam):
         name = next(iter(space.sizes)).split(".")[0]
         self.module = bound.modules[name]
         self.name, self.bound, self.site = name, bound, f"{name}.weights"
-        super().__init__({self.site: theta[self.site]}, schedule, data)
+        super().__init__({self.site: theta[self.site]}, schedule, len(features), data.device)
         # 1 / (2 variance) of each weight's normal prior.
         self.decay = float(0.5 / space.sites[self.site]["fn"].variance.flatten()[0])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,8 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.gradients import space_of_chains
-from crowdppl.inference.backends.trees import STATISTICS, Chain, learn_scales, phases, together
+from crowdppl.inference.backends.nuts_chains import Chain, ChainState, learn_scales, phases, together
+from crowdppl.inference.backends.trees import STATISTICS
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.m_step import MStep
@@ -28,48 +28,6 @@ from crowdppl.model.contract import check
 from crowdppl.model.program import dispersed
 
 INTERVAL_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
-
-
-@dataclass
-class ChainState:
-    """A chain after its last whole draw; fields as those of :class:`crowdppl.inference.backends.trees.Chain`."""
-
-    place: Tensor
-    scale: Tensor
-    stream: dict[str, Any]
-    numbers: dict[str, Any]
-    mean: Tensor
-    squares: Tensor
-    draws: Tensor
-    statistics: Tensor
-
-    @classmethod
-    def of(cls, chain: Chain) -> ChainState:
-        """Return the state of a chain."""
-        mark = chain.marked
-        draws = np.stack(chain.draws) if chain.draws else np.zeros((0, len(chain.place)))
-        return cls(
-            torch.from_numpy(mark.place),
-            torch.from_numpy(chain.scale),
-            mark.stream,
-            mark.numbers,
-            torch.from_numpy(mark.mean),
-            torch.from_numpy(mark.squares),
-            torch.from_numpy(draws),
-            torch.tensor([chain.statistics[name] for name in STATISTICS], dtype=torch.float64),
-        )
-
-    def chain(self) -> Chain:
-        """Return the chain."""
-        place, scale, mean, squares, draws = (
-            part.cpu().numpy() for part in (self.place, self.scale, self.mean, self.squares, self.draws)
-        )
-        random = np.random.default_rng()
-        random.bit_generator.state = self.stream
-        statistics = dict(zip(STATISTICS, self.statistics.tolist(), strict=True))
-        return Chain(
-            place, scale, random, mean=mean, squares=squares, draws=list(draws), statistics=statistics, **self.numbers
-        )
 
 
 @dataclass

@@ -10,9 +10,9 @@ from torch import Tensor
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.memory import KEPT
 from crowdppl.inference.numeric.acceleration import Path, PathState
-from crowdppl.inference.numeric.draws import STORED, NumericDraws
+from crowdppl.inference.numeric.draws import STORED, NumericDraws, parameters_of
 from crowdppl.inference.numeric.mean_field import Loop, State
-from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, Parameters, readings
+from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, readings
 from crowdppl.inference.numeric.regression import Truths, drawn
 from crowdppl.inference.options import EM, OPTIONS
 from crowdppl.inference.progress import ProgressCallback, silent
@@ -117,14 +117,7 @@ def _drawn(model: LinearGaussian, data: StandardLabels, state: State, truths: Tr
 def _moments(loop: Loop, samples: dict[str, Tensor]) -> Moments:
     """Return the moments of readings: truths and workers are independent, so moments of both suffice."""
     data = loop.data
-    flat = {name: value.squeeze(0) for name, value in samples.items()}
-    names = ("intercept", "slope", "variance")
-    columns = [flat.get(name, torch.ones_like(flat["intercept"])).T for name in names]
-    if data.has_reference:
-        extra = [flat.get(f"reference_{name}", torch.ones_like(flat["mean"])).unsqueeze(0) for name in names]
-        columns = [torch.cat(pair) for pair in zip(columns, extra, strict=True)]
-    intercept, slope, variance = columns
-    parameters = Parameters(intercept, slope, variance, flat["mean"], flat["truth_sd"])
+    parameters = parameters_of({name: value.squeeze(0) for name, value in samples.items()}, data)
     out = Moments(draws=1)
     mean, variance, N = loop.truths.mean, loop.truths.variance, data.items
     apart, relative = mean - mean.mean(), loop.truths.relative_variance(data.features, loop.state.truth_sd)

@@ -99,11 +99,9 @@ def gibbs(
     if num_samples is not None:
         diagnosis = watched(kept, data)
     facts: dict[str, Any] = {"chains": chains, "warmup": warmup, "num_samples": sweeps, "thin": step}
-    facts |= {"ess": diagnosis.ess, "converged": diagnosis.converged, "modes": diagnosis.modes}
+    facts |= diagnosis.facts(chains)
     if num_samples is None:
         facts["max_seconds"] = options.max_seconds
-    if chains > 1:
-        facts["r_hat"] = diagnosis.r_hat
     return NumericDraws(thinned(samples), "posterior", INTERVAL_METHOD, moments, facts=facts)
 
 

@@ -49,9 +49,7 @@ WINDOW = 100
 
 def _start(model: LinearGaussian, data: StandardLabels) -> dict[str, Tensor]:
     """Return values of the sites near the mode."""
-    loop = Loop(model, data)
-    for _ in range(FIRST_STEPS):
-        loop.step()
+    loop = Loop.after(model, data, FIRST_STEPS)
     state, own = loop.state, slice(0, data.workers)
     like = data.value
     variance = (1 / state.weight).clamp(min=2 * data.floor)
@@ -103,9 +101,7 @@ def judged(samples: dict[str, Tensor]) -> dict[str, Any]:
     chains, count = samples["mean"].shape
     names = ("mean", "truth_sd", "intercept", "slope", "variance", "weight", "weight_sd")
     diagnosis = of_draws({name: samples[name] for name in names if name in samples})
-    facts: dict[str, Any] = {"chains": chains, "num_samples": count, "ess": diagnosis.ess}
-    facts |= {"converged": diagnosis.converged, "modes": diagnosis.modes}
-    return facts | ({"r_hat": diagnosis.r_hat} if chains > 1 else {})
+    return {"chains": chains, "num_samples": count} | diagnosis.facts(chains)
 
 
 @dataclass

@@ -144,6 +144,15 @@ class Loop:
         )
         self.expectation()
 
+    @classmethod
+    def after(cls, model: LinearGaussian, data: StandardLabels, steps: int, still: float = 0.0) -> Loop:
+        """Return a loop after so many steps, or fewer where a step moves truths by less than ``still``."""
+        loop = cls(model, data)
+        for _ in range(steps):
+            if loop.step() < still:
+                break
+        return loop
+
     # -- truths
 
     def expectation(self, slopes: tuple[Tensor, Tensor, Tensor] | None = None) -> None:

@@ -23,6 +23,7 @@ from crowdppl.arguments import (
     checked,
 )
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.readers.parquet import Table
 from crowdppl.data.table.columns import item_column
 from crowdppl.errors import FileError, ModelError, OptionError, listed, suggestion, warn
 from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
@@ -30,7 +31,6 @@ from crowdppl.inference.checkpoint import FORMAT, Checkpoint
 from crowdppl.inference.distributed import is_other_rank
 from crowdppl.inference.fingerprint import described, of_model
 from crowdppl.inference.progress import ProgressCallback, silent
-from crowdppl.inference.scale.parquet import Table
 from crowdppl.inference.scale.result import LargeResult, worker_table
 from crowdppl.inference.scale.sharded import em, gibbs
 from crowdppl.inference.scale.sharded.parts import Parts, opened, processes
