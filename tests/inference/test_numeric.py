@@ -14,8 +14,9 @@ from scipy.stats import kstest, multivariate_normal
 import crowdppl
 from crowdppl import EM, SVI, Annotations, CrowdpplError, CrowdpplWarning, FileError, Gibbs, ModelError, OptionError
 from crowdppl.inference.numeric.acceleration import Path
+from crowdppl.inference.numeric.conditionals import best_df
 from crowdppl.inference.numeric.gibbs import gibbs
-from crowdppl.inference.numeric.mean_field import Loop, best_df
+from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.numeric.readings import Parameters, conditional
 from crowdppl.isolation import isolated
 from crowdppl.kernels.linear_gaussian import log_marginal
