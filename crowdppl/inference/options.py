@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Literal, ParamSpec, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from crowdppl.arguments import (
     Check,
@@ -26,8 +26,6 @@ from crowdppl.arguments import (
 )
 from crowdppl.errors import OptionError, listed, suggestion
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Method = Literal["em", "svi", "gibbs", "nuts"]
 # What is easily taken for an option of an engine, with where it stands.
 OF_FIT = {"every": "the seconds between two writes are given to crowdppl.fit: checkpoint=('state', 60)"}
@@ -284,22 +282,9 @@ def filled(method: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | 
     return out
 
 
-def engine(method: str) -> Callable[[Callable[P, R]], Callable[..., R]]:
-    """Give an engine the options of its method: defaults filled in, values checked."""
-
-    def decorate(function: Callable[P, R]) -> Callable[..., R]:
-        parameters = inspect.signature(function).parameters.values()
-        takes = {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-        if takes != set(OPTIONS[method]):
-            raise TypeError(f"{function.__name__} and the options of {method!r} differ: {takes ^ set(OPTIONS[method])}")
-
-        @functools.wraps(function)
-        def call(*args: Any, **options: Any) -> R:
-            return function(*args, **filled(method, options))
-
-        return call
-
-    return decorate
+def completed(method: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Any:
+    """Return an engine with all of its options, as :func:`filled` finds them: what the function of an engine takes."""
+    return TYPES[method](**filled(method, given, defaults))
 
 
 # ---------------------------------------------------------------------- as others show them

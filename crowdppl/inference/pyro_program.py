@@ -195,7 +195,7 @@ class PyroProgram:
         drawn = self._checked(samples)
         chains, count = next(iter(drawn.values())).shape[:2]
 
-        def draw(model: BoundModel, data: Annotations, *_: Any, **options: Any) -> Draws:
+        def draw(model: BoundModel, data: Annotations) -> Draws:
             if model.networks is not None:
                 model.networks.take(self.bound.networks.buffers() if self.bound.networks is not None else {})
             sites = check(model, data)

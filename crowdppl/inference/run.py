@@ -28,7 +28,7 @@ from crowdppl.inference.engines.nuts import nuts
 from crowdppl.inference.engines.svi import svi
 from crowdppl.inference.evaluate import evaluate
 from crowdppl.inference.fingerprint import of_model
-from crowdppl.inference.options import filled
+from crowdppl.inference.options import TYPES, filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.record import coverage_of, notes_of, record, warnings_of
 from crowdppl.inference.result import Rest
@@ -81,7 +81,10 @@ def fitted(
         with progress_bar(progress, engine) as report:
             seed_streams(work.seed, data.device)  # networks have drawn from the stream
             with keep.stoppable():
-                draws = (draw or ENGINES[engine])(bound, arranged, report, keep, **options)
+                if draw is not None:
+                    draws = draw(bound, arranged)
+                else:
+                    draws = ENGINES[engine](bound, arranged, TYPES[engine](**options), report, keep)
             stream = random_state(data.device)
             fit = _evaluated(work, bound, data, draws, mixture=draw is None)
         decoded = fit.probability if fit.published is None else fit.published

@@ -17,6 +17,7 @@ from crowdppl.data.table.other_labels import OtherLabels
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.fit import without_copies
+from crowdppl.inference.options import OPTIONS, taken_apart
 from crowdppl.model.base import AnnotationModel
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.schema import SET_ASIDE
@@ -140,3 +141,25 @@ def rebuilt(posterior: Posterior) -> AnnotationModel:
         raise ModelError(
             f"{info['model']} was fitted with a network of its own; pass model=, the one that was fitted"
         ) from None
+
+
+def engine_as_before(
+    info: Mapping[str, Any], options: Mapping[str, Any], *, same_model: bool = True
+) -> tuple[str, dict[str, Any]]:
+    """Return the engine of an update, and its options with what else a caller gave: the earlier ones for the same engine.
+
+    Args:
+        info: of the earlier result.
+        options: that the caller gives, ``method`` among them.
+        same_model: whether the model is the earlier one.
+
+    Raises:
+        OptionError: where neither the caller nor the earlier result names an engine.
+    """
+    method, given = taken_apart(options.get("method"), {k: v for k, v in options.items() if k != "method"})
+    if method is None and info["method"] not in OPTIONS:
+        raise OptionError("the result was made of samples that the caller brought; name the engine with method=...")
+    method = info["method"] if method is None else method
+    if not same_model or method != info["method"]:
+        return method, given
+    return method, {name: value for name, value in info["options"].items() if name != "validation"} | given

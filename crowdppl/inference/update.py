@@ -25,8 +25,7 @@ from crowdppl.inference.catalogue import default_model, model_name
 from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.numeric.update import update_numbers
-from crowdppl.inference.options import OPTIONS, taken_apart
-from crowdppl.inference.stored import data_of, reads_covariates, rebuilt
+from crowdppl.inference.stored import data_of, engine_as_before, reads_covariates, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
@@ -144,19 +143,13 @@ def _settings(
     Raises:
         OptionError: where neither names an engine.
     """
-    settings: dict[str, Any] = {}
-    method, given = taken_apart(options.get("method"), {k: v for k, v in options.items() if k != "method"})
-    if method is not None:
-        given["method"] = method
-    elif info["method"] not in OPTIONS:
-        raise OptionError("the result was made of samples that the caller brought; name the engine with method=...")
-    if model_name(model) == info["model"] and given.get("method", info["method"]) == info["method"]:
-        settings = {name: value for name, value in info["options"].items() if name != "validation"}
-    if not {"independent", "rho"} & given.keys():
+    same_model = model_name(model) == info["model"]
+    method, settings = engine_as_before(info, options, same_model=same_model)
+    if not {"independent", "rho"} & options.keys():
         effect = DesignEffect.of_json(info["rho"])
         settings |= {"independent": effect is None, "rho": None if effect is None else effect.given_as}
-    usual = {"copies": info.get("copies"), "method": info["method"], "seed": info["seed"] if seed is None else seed}
-    return settings | usual | given
+    usual = {"copies": info.get("copies"), "method": method, "seed": info["seed"] if seed is None else seed}
+    return usual | settings
 
 
 def _reads_any(model: AnnotationModel, before: Annotations, widths: Mapping[str, int]) -> bool:

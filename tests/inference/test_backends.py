@@ -2,14 +2,17 @@
 
 import ast
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from catalog import quiet_fit, simulated
 
 from crowdppl import Annotations
 from crowdppl.inference.backends import choose, passes
+from crowdppl.inference.backends.coded import Coded
 
 PACKAGE = Path(__file__).resolve().parents[2] / "crowdppl"
 # What tells computations apart: names that are read, called or imported.
@@ -80,6 +83,21 @@ def test_what_passes_cannot_take_is_left_to_torch(monkeypatch):
     monkeypatch.setattr(passes, "ANNOTATIONS", 0)
     data = simulated(items=30, seed=2, per_item=4)[0].with_weights(np.full(30, 0.5))
     assert quiet_fit(data, "dawid-skene", method="em", max_iter=5).info["backend"] == "torch"
+
+
+def test_annotations_for_compiled_functions_are_those_of_the_data():
+    """Codes, known classes and anchors in arrays; what follows the last code is 0."""
+    drawn = simulated(items=9, seed=2, per_item=3)[0]
+    truth = torch.where(torch.arange(drawn.N) % 2 == 0, drawn.label[: drawn.N], -1)
+    data = replace(drawn, truth=truth, anchor=torch.full((drawn.N, drawn.K), 0.25))
+    coded = Coded.of(data, padding=5)
+    back = coded.annotations(0, data.N)
+    for name in ("item", "worker", "label", "truth"):
+        assert torch.equal(getattr(back, name), getattr(data, name))
+    assert len(coded.column) == data.A + 5
+    assert not coded.column[data.A :].any()
+    assert np.array_equal(coded.anchor, data.anchor.numpy())
+    assert Coded.of(drawn).anchor.shape == (0, drawn.K)
 
 
 def test_data_enter_few_modules():

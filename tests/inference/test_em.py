@@ -17,6 +17,7 @@ from crowdppl import AnnotationModel, Annotations, CrowdpplWarning
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.engines.squarem import coordinates, extrapolate
 from crowdppl.inference.engines.unconstrained import Space, is_simplex
+from crowdppl.inference.options import completed
 from crowdppl.inference.run import ENGINES
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops
@@ -482,7 +483,7 @@ def test_nothing_is_read_inside_a_step_where_that_waits(model, method, monkeypat
         chosen = ItemSubtypes(subtype_concentration=1.0) if model == "item-subtypes" else named_model(model)
         with Reads() as reads, isolated(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ENGINES[method](bind(chosen, data), data, lambda *_: None, **options)
+            ENGINES[method](bind(chosen, data), data, completed(method, options))
         counts.append(reads.count)
     assert counts[1] == counts[2]
 

@@ -14,8 +14,9 @@ from scipy.stats import kstest, multivariate_normal
 import crowdppl
 from crowdppl import EM, SVI, Annotations, CrowdpplError, CrowdpplWarning, FileError, Gibbs, ModelError, OptionError
 from crowdppl.inference.numeric.acceleration import Path
+from crowdppl.inference.numeric.conditionals import best_df
 from crowdppl.inference.numeric.gibbs import gibbs
-from crowdppl.inference.numeric.mean_field import Loop, best_df
+from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.numeric.readings import Parameters, conditional
 from crowdppl.isolation import isolated
 from crowdppl.kernels.linear_gaussian import log_marginal
@@ -199,7 +200,7 @@ def test_simulation_based_calibration_of_gibbs(reference, replications):
             blank = StandardLabels(item, worker, torch.zeros(len(item)), N, J, reference, 0.0, 1.0, 1e-8)
             trace = poutine.trace(poutine.uncondition(model.program)).get_trace(blank)
             data = StandardLabels(item, worker, trace.nodes["labels"]["value"], N, J, reference, 0.0, 1.0, 1e-8)
-            draws = gibbs(model, data, lambda *_: None, chains=1, warmup=500, num_samples=1000)
+            draws = gibbs(model, data, Gibbs(chains=1, warmup=500, num_samples=1000, max_seconds=60.0))
         for name, node in trace.nodes.items():
             site = "noise_df" if name == "inverse_noise_df" else name
             if node["type"] == "sample" and site in draws.samples:

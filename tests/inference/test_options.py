@@ -16,18 +16,19 @@ from crowdppl import EM, NUTS, SVI, Gibbs, OptionError
 from crowdppl.cli.main import app
 from crowdppl.errors import silent
 from crowdppl.inference import option_help, options
+from crowdppl.inference.numeric import fit as numeric_fit
 from crowdppl.inference.run import ENGINES
 from crowdppl.models import CATALOGUE
 
 PAIRS = [(method, name) for method, known in options.OPTIONS.items() for name in known]
 
 
-def test_engines_take_their_options():
-    assert set(ENGINES) == set(options.OPTIONS) == set(typing.get_args(options.Method))
-    for method, engine in ENGINES.items():
-        parameters = inspect.signature(engine).parameters.values()
-        named = {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-        assert named == set(options.OPTIONS[method])
+@pytest.mark.parametrize("engines", [ENGINES, numeric_fit.ENGINES])
+def test_engines_take_their_options(engines):
+    assert set(engines) == set(options.OPTIONS) == set(typing.get_args(options.Method))
+    for method, engine in engines.items():
+        assert typing.get_type_hints(engine)["options"] is options.TYPES[method]
+        assert options.completed(method, {}).given().keys() == options.OPTIONS[method].keys()
 
 
 def test_fit_shows_every_option():

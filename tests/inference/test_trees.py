@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 import torch
 
-from crowdppl.inference.backends.trees import Chain, learn_scales, phases, together
+from crowdppl.inference.backends.nuts_chains import Chain, learn_scales, phases, together
 
 
 def run(target, size, *, chains=4, warmup=400, count=1500, seed=0):

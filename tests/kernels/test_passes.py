@@ -20,7 +20,8 @@ from crowdppl.inference.backends import choose, counting
 from crowdppl.inference.backends import passes as sweeps
 from crowdppl.inference.backends.evaluation import PassEvaluation, TorchEvaluation, Weighing
 from crowdppl.inference.backends.expectation import SummedExpectation
-from crowdppl.inference.backends.passes import Items, SparseSums, Sweeps
+from crowdppl.inference.backends.passes import Items, Sweeps
+from crowdppl.inference.backends.sums import SparseSums
 from crowdppl.inference.dependence.design_effect import factors
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space

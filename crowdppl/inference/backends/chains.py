@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends.coded import Coded
 from crowdppl.inference.backends.passes import ANNOTATIONS
 from crowdppl.inference.engines.monitor import BlockMoments, Layout
 from crowdppl.isolation import Threads
@@ -64,26 +66,10 @@ def kernel_from_point(family: str) -> Any:
     return kernel_around(family) or kernel(family)
 
 
-class Arrays:
-    """Annotations as compiled functions take them; for data that suit a compiled step.
-
-    Args:
-        data: the annotations.
-
-    Attributes:
-        start: the first annotation of each item, ``(N+1,)``.
-        column: worker * K + label, ``(A,)``.
-        known: a known class or -1, ``(N,)``.
-        anchor: the share of each item's class that is taken from elsewhere, ``(N, K)``, or ``(0, K)``.
-    """
-
-    def __init__(self, data: Annotations):
-        self.start = np.zeros(data.N + 1, dtype=np.uint64)
-        np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:])
-        self.column = (data.worker * data.K + data.label).numpy().astype(np.uint32)
-        self.known = data.truth.numpy().astype(np.int16)
-        given = torch.empty(0, data.K) if data.anchor is None else data.anchor
-        self.anchor = np.ascontiguousarray(given.double().numpy())
+def parts_of(number: int, most: int = PARTS) -> list[slice]:
+    """Return slices of so many, each with random numbers of its own, whatever the number of threads."""
+    bounds = np.linspace(0, number, min(most, number) + 1).astype(int).tolist()
+    return [slice(first, end) for first, end in pairwise(bounds)]
 
 
 def begun() -> Tensor:
@@ -131,7 +117,7 @@ class Chains(Threads):
         # A chain takes long to compile where that is still to be done: not for draws around a point that need none.
         self.around = kernel_around(step.family) if layout is None else None
         self.run: Any = kernel(step.family) if self.around is None else None
-        self.arrays = Arrays(data)
+        self.arrays = Coded.of(data)
         self.states, self.width = step.states, width_of(step.states)
         self.sparse = self.sparse_for(data)
         self.rows = np.arange(data.N) if rows is None else rows.numpy()

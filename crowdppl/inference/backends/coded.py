@@ -1,9 +1,9 @@
-"""Annotations of whole items as compiled passes take them: four bytes an annotation, and nothing else of its size."""
+"""Annotations of whole items as compiled functions take them: four bytes an annotation, and nothing else of its size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ class Coded:
         J: number of workers.
         K: number of classes.
         dtype: floating type of all statistics.
+        anchor: the share of each item's class that is taken from elsewhere, ``(N, K)``; without rows where there is none.
     """
 
     start: npt.NDArray[np.uint64]
@@ -31,6 +32,18 @@ class Coded:
     J: int
     K: int
     dtype: torch.dtype = torch.float64
+    anchor: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def of(cls, data: Annotations, padding: int = 0) -> Coded:
+        """Return annotations in this form; ``padding`` is how many codes functions look at beyond the last."""
+        start = np.zeros(data.N + 1, dtype=np.uint64)
+        np.cumsum(data.annotations_per_item.numpy(), out=start[1:].view(np.int64))
+        column, codes = padded(data.A, padding)
+        np.multiply(data.worker.numpy(), data.K, out=codes, casting="unsafe")
+        np.add(codes, data.label.numpy(), out=codes, casting="unsafe")
+        anchor = np.empty((0, data.K)) if data.anchor is None else np.ascontiguousarray(data.anchor.double().numpy())
+        return cls(start, column, data.truth.numpy().astype(np.int16), data.J, data.K, data.dtype, anchor)
 
     @property
     def N(self) -> int:
@@ -66,3 +79,17 @@ class Coded:
             end = max(first + 1, int(np.searchsorted(size, size[first] + rows, side="right")) - 1)
             yield first, end
             first = end
+
+
+def padded(size: int, more: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Return memory for so many codes and the zeros that functions look at beyond the last, and the part for the codes."""
+    room = np.empty(size + more, dtype=np.uint32)
+    room[size:] = 0
+    return room, room[:size]
+
+
+def shared(begin: npt.NDArray[np.uint64], threads: int) -> npt.NDArray[np.uint64]:
+    """Return the rows of each thread ``(T+1,)``: whole ones, with as many annotations for each; ``begin`` is where rows do."""
+    bounds = np.searchsorted(begin, np.linspace(0, begin[-1], threads + 1)).astype(np.uint64)
+    bounds[0], bounds[-1] = 0, len(begin) - 1
+    return bounds

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.chains import ROOM, Arrays, compiled_or_none
+from crowdppl.inference.backends.chains import ROOM, compiled_or_none
+from crowdppl.inference.backends.coded import Coded
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
@@ -60,7 +61,7 @@ class EMSteps(Threads):
     def __init__(self, step: CompiledStep, data: Annotations):
         from crowdppl.kernels.items import width_of  # here: numba may not be there
 
-        self.step, self.data, self.arrays = step, data, Arrays(data)
+        self.step, self.data, self.arrays = step, data, Coded.of(data)
         compiled = kernels(step.family)
         assert compiled is not None
         self._tabulate, self._expect, self._improve, self._log_prior = compiled

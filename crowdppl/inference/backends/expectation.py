@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from crowdppl.inference.backends.em_steps import EMSteps
 from crowdppl.inference.backends.passes import Sweeps
+from crowdppl.inference.backends.sums import Sums
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.memory import chunk
 from crowdppl.kernels.ops import read
@@ -20,16 +21,6 @@ from crowdppl.model.bound import repeated
 from crowdppl.model.coupling import Smoothed
 from crowdppl.model.program import densities, together
 from crowdppl.model.truths import Coupled
-
-
-class Sums(Protocol):
-    """Sums over all items, wherever they are."""
-
-    def expect(self, table: Tensor, prior: Tensor) -> Statistics:
-        """Take an E step; as :meth:`Sweeps.expect`."""
-
-    def given(self, responsibility: Tensor) -> Statistics:
-        """Sum given responsibilities of all items."""
 
 
 class Expectation(ABC):

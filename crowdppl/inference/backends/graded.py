@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import cache, partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, begun
+from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, begun, compiled_or_none, parts_of
+from crowdppl.inference.backends.coded import Coded
 from crowdppl.inference.backends.readings import Drawn
 from crowdppl.inference.backends.samplers import TorchSampler
 from crowdppl.isolation import Threads
@@ -30,13 +30,14 @@ PROPOSALS = 2
 @cache
 def _kernels() -> Any:
     """Return the module of compiled functions, or ``None`` where numba is not there."""
-    try:
+
+    def make() -> Any:
         from crowdppl.kernels import graded_rows  # here: numba may not be there
 
         graded_rows.around()
-    except (ImportError, OSError, RuntimeError):
-        return None
-    return graded_rows
+        return graded_rows
+
+    return compiled_or_none(make)
 
 
 def serves(data: Annotations, form: RaterForm) -> bool:
@@ -57,12 +58,11 @@ class GradedSampler(TorchSampler):
         model: of the annotations.
         data: without criteria.
         form: of the raters.
-        proposals: of a rater in a draw.
     """
 
-    def __init__(self, model: BoundModel, data: Annotations, form: RaterForm, proposals: int = PROPOSALS):
+    def __init__(self, model: BoundModel, data: Annotations, form: RaterForm):
         super().__init__(model, data)
-        self.form, self.proposals = form, proposals
+        self.form = form
         # The annotations by rater; of the reference rater the known true grades.
         known = (data.truth >= 0).nonzero().squeeze(-1)
         rater = torch.cat([data.worker, torch.full_like(known, data.J)])
@@ -95,7 +95,7 @@ class GradedSampler(TorchSampler):
         The latter is the number of items in each state.
         """
         out = np.empty((len(below), count), dtype=np.uint8)
-        parts, run = _parts(len(below)), _kernels().states_at()
+        parts, run = parts_of(len(below)), _kernels().states_at()
         numbers = np.zeros((len(parts), count, below.shape[1]))
         threads.all(
             [
@@ -112,7 +112,7 @@ class GradedSampler(TorchSampler):
         precision = prior.precision.double().expand(raters.shape).contiguous().numpy()
         mean, values = prior.mean.double().numpy(), raters.contiguous().numpy()
         tasks = []
-        for part in _parts(len(raters)):
+        for part in parts_of(len(raters)):
             begin, end = self.start[part.start], self.start[part.stop]
             own = slice(begin, end)
             tasks.append(
@@ -129,7 +129,7 @@ class GradedSampler(TorchSampler):
                     nodes,
                     line,
                     np.ones(1),
-                    self.proposals,
+                    PROPOSALS,
                     _stream(),
                     out[part],
                 )
@@ -147,13 +147,9 @@ class GradedReadings:
     """
 
     def __init__(self, form: RaterForm, data: Annotations):
-        self.form, self.data = form, data
-        self.start = np.zeros(data.N + 1, dtype=np.uint64)
-        np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:])
-        self.row = (data.worker * data.K + data.label).numpy().astype(np.uint32)
+        self.form, self.data, self.arrays = form, data, Coded.of(data)
         of_criterion = torch.zeros_like(data.worker) if data.criterion is None else data.criterion
         self.base = (of_criterion * len(form.nodes)).numpy().astype(np.uint32)
-        self.known = data.truth.numpy().astype(np.int16)
         self.size = data.J * data.K * data.number_of_criteria * len(form.nodes)
 
     def read(
@@ -162,7 +158,7 @@ class GradedReadings:
         """Evaluate draws of the parameters, as :meth:`crowdppl.inference.backends.readings.Readings.read` does without rho."""
         assert rho is None
         data, total = self.data, len(out.truth)
-        parts = _parts(total, max(1, min(PARTS, ROOM // (8 * self.size))))
+        parts = parts_of(total, max(1, min(PARTS, ROOM // (8 * self.size))))
         means = np.zeros((len(parts), data.N, data.K))
         tasks = [partial(self._some, part, flat, _stream(), mean, out) for part, mean in zip(parts, means, strict=True)]
         with closing(Threads(len(tasks))) as threads:
@@ -189,10 +185,10 @@ class GradedReadings:
                 share,
                 _line(form),
                 prior.contiguous().numpy(),
-                self.start,
-                self.row,
+                self.arrays.start,
+                self.arrays.column,
                 self.base,
-                self.known,
+                self.arrays.known,
                 stream,
                 table,
                 out.likelihood[some].numpy(),
@@ -202,12 +198,6 @@ class GradedReadings:
                 out.confusion[some].numpy(),
                 out.prevalence[some].numpy(),
             )
-
-
-def _parts(number: int, most: int = PARTS) -> list[slice]:
-    """Return slices of so many, each with random numbers of its own, whatever the number of threads."""
-    bounds = np.linspace(0, number, min(most, number) + 1).astype(int).tolist()
-    return [slice(first, end) for first, end in pairwise(bounds)]
 
 
 def _stream() -> np.ndarray:

@@ -24,7 +24,8 @@ from crowdppl.inference.backends.batching import Function, batched
 from crowdppl.inference.backends.hamiltonian import Tuning
 from crowdppl.inference.backends.runs import Group, Run
 from crowdppl.inference.backends.samplers import TorchSampler
-from crowdppl.inference.engines.m_step import MStep, expected
+from crowdppl.inference.engines.descents import expected
+from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.non_centred import PRIOR_DRAWS, NonCentred, hierarchical, uninformed
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.sampling import sample_truth

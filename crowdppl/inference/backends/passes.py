@@ -3,7 +3,7 @@
 Where a label depends on truth and worker only, and the truth on a prior that all items share, the sums that follow from a pass
 are all that a step needs: the log-likelihood, how many items there are of each state, and how often each worker gave each label
 under each. :class:`crowdppl.kernels.statistics.Statistics` holds them; :class:`Sweeps` computes them (compiled, for data beyond
-the caches), or :class:`SparseSums`, by sparse products.
+the caches), or :class:`crowdppl.inference.backends.sums.SparseSums`, by sparse products.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.coded import Coded
+from crowdppl.inference.backends.coded import Coded, padded, shared
 from crowdppl.isolation import threads_outside
-from crowdppl.kernels.ops import normalise
 from crowdppl.kernels.statistics import Statistics
 
 # With more states than this nothing is compiled for their number alone.
@@ -119,28 +118,14 @@ class Sweeps(ABC):
     def __init__(self, data: Annotations | Coded, threads: int | None = None):
         self.passes, self.data, self.real = compiled(), data, REAL[data.dtype]
         self.threads = threads_outside() if threads is None else threads
-        N, J, K, A = data.N, data.J, data.K, data.A
-        self.rows = J * K
-        if isinstance(data, Coded):
-            self.start, self.column, self.known = data.start, data.column, data.known
-            return
-        self.start = np.zeros(N + 1, dtype=np.uint64)
-        np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:].view(np.int64))
-        self.column, column = self._looked_ahead(A)
-        np.multiply(data.worker.numpy(), K, out=column, casting="unsafe")
-        np.add(column, data.label.numpy(), out=column, casting="unsafe")
-        self.known = data.truth.numpy().astype(np.int16)
+        self.rows = data.J * data.K
+        codes = data if isinstance(data, Coded) else Coded.of(data, padding())
+        self.start, self.column, self.known = codes.start, codes.column, codes.known
 
     @staticmethod
     def over(data: Annotations | Coded, threads: int | None = None) -> Sweeps:
         """Return passes over data that suit them."""
         return (Narrow if data.K <= compiled().NARROW else Wide)(data, threads)
-
-    def _looked_ahead(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return memory for so many codes and the zeros that passes look at beyond the last, and the part for the codes."""
-        room = np.empty(size + int(self.passes.AHEAD), dtype=np.uint32)
-        room[size:] = 0
-        return room, room[:size]
 
     def expect(
         self,
@@ -234,7 +219,6 @@ class Sweeps(ABC):
         # (worker, label, state) in memory is what earlier counts are, and what this asks for: nothing is copied then.
         rows = table.transpose(1, 2).contiguous().view(self.rows, -1).numpy()
         tables, load = self._tables(rows)
-
         if load is not None:
             load(self.threads, tables, rows)
         run(self.threads, self.start, self.column, self.bounds, tables, *rest)
@@ -270,7 +254,7 @@ class Narrow(Sweeps):
         super().__init__(data, threads)
         self.states = data.K
         self.threads = min(max(1, TABLES // _table_bytes(data)), self.threads)
-        self.bounds = _shared(self.start, self.threads)
+        self.bounds = shared(self.start, self.threads)
         self.tables = _large((self.threads, self.rows * self.passes.width_of(data.K, self.real)), self.real)
 
     def given(self, responsibility: Tensor) -> Statistics:
@@ -310,7 +294,7 @@ class Wide(Sweeps):
     def __init__(self, data: Annotations | Coded, threads: int | None = None):
         super().__init__(data, threads)
         self.states = data.K if data.K <= KNOWN else self.passes.ANY
-        self.bounds = _shared(self.start, self.threads)
+        self.bounds = shared(self.start, self.threads)
 
     @cached_property
     def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -322,9 +306,9 @@ class Wide(Sweeps):
         # Scipy sorts entries, in linear time; those of one item and column stay apart.
         entries = scipy.sparse.csr_array((np.ones(A, dtype=np.int8), column, start), shape=(N, self.rows)).tocsc()
         begin = entries.indptr.astype(np.uint64)
-        padded, item = self._looked_ahead(A)
+        room, item = padded(A, padding())
         np.copyto(item, entries.indices, casting="unsafe")
-        return begin, padded, _shared(begin, self.threads)
+        return begin, room, shared(begin, self.threads)
 
     def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities up."""
@@ -359,53 +343,3 @@ class Wide(Sweeps):
         counts, rows = self._counts(memory)
         self.passes.count(self.real)(self.threads, *self.sorted, truth.numpy(), rows)
         return counts
-
-
-def _shared(begin: np.ndarray, threads: int) -> np.ndarray:
-    """Return the rows of each thread ``(T+1,)``: whole ones, with as many annotations for each; ``begin`` is where rows do."""
-    bounds = np.searchsorted(begin, np.linspace(0, begin[-1], threads + 1)).astype(np.uint64)
-    bounds[0], bounds[-1] = 0, len(begin) - 1
-    return bounds
-
-
-class SparseSums:
-    """The same sums by sparse products of torch, for any data whose rows are items.
-
-    Args:
-        data: the annotations.
-    """
-
-    def __init__(self, data: Annotations):
-        self.data = data
-
-    def expect(self, table: Tensor, prior: Tensor) -> Statistics:
-        """Take an E step; arguments as of :meth:`Sweeps.expect`."""
-        marginal, r = normalise(self._joint(table, prior), overwrite=True)
-        return Statistics(marginal.sum(dtype=torch.float64), r.sum(-2), self.data.counts.expected(r))
-
-    def responsibilities(self, table: Tensor, prior: Tensor) -> Tensor:
-        """Take an E step and return the responsibilities ``(N, S)``."""
-        return normalise(self._joint(table, prior), overwrite=True)[1]
-
-    def given(self, responsibility: Tensor) -> Statistics:
-        """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
-        nothing = responsibility.new_tensor(torch.nan)
-        return Statistics(nothing, responsibility.sum(-2), self.data.counts.expected(responsibility))
-
-    def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
-        """Count items of each class ``(K,)``, and labels ``(J, K, K)`` by truths ``(N,)``."""
-        sums = self.given(torch.nn.functional.one_hot(truth.long(), self.data.K).to(self.data.dtype))
-        return sums.item_counts, sums.label_counts
-
-    def _joint(self, table: Tensor, prior: Tensor) -> Tensor:
-        """Return the item log joint ``(N, S)``."""
-        joint = self.data.counts.log_likelihoods(table.log()).add_(prior.log())
-        return joint if self.data.clamp is None else joint.add_(self.data.clamp)
-
-
-def sums_over(data: Annotations | Coded, states: int) -> Sweeps | SparseSums:
-    """Return the quickest way of this process to sum over items: coded data take passes whatever their size."""
-    if isinstance(data, Coded):
-        passes = compiled() is not None and data.N > 0
-        return Sweeps.over(data) if passes else SparseSums(data.annotations(0, data.N))
-    return Sweeps.over(data) if data.A >= ANNOTATIONS and serves(data, states) else SparseSums(data)

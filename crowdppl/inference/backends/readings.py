@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import cache, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, Arrays, begun, compiled_or_none
+from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, begun, compiled_or_none, parts_of
+from crowdppl.inference.backends.coded import Coded
 from crowdppl.inference.dependence.design_effect import START
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
@@ -62,7 +62,7 @@ class Readings:
     """
 
     def __init__(self, step: CompiledStep, data: Annotations):
-        self.step, self.data, self.run, self.arrays = step, data, kernel(step.family), Arrays(data)
+        self.step, self.data, self.run, self.arrays = step, data, kernel(step.family), Coded.of(data)
         J, K = data.J, data.K
         each = 8 * (J * K * step.states + 2 * data.N * K)
         self.parts = max(1, min(PARTS, ROOM // each))
@@ -89,11 +89,11 @@ class Readings:
         given = torch.empty(0, dtype=torch.float64) if rho is None else rho.double().contiguous()
         several = vectors.new_empty(total, 0) if nodes is None else nodes.double().contiguous()
         lifts = vectors.new_empty(0, data.K) if lift is None else lift.double().contiguous()
-        bounds = np.linspace(0, total, min(self.parts, total) + 1).astype(int).tolist()
-        averages = torch.zeros(len(bounds) - 1, 2, data.N, data.K, dtype=torch.float64)
+        parts = parts_of(total, self.parts)
+        averages = torch.zeros(len(parts), 2, data.N, data.K, dtype=torch.float64)
         tasks = [
-            partial(self._some, slice(first, end), vectors, given, several, lifts, begun(), averages[n], out)
-            for n, (first, end) in enumerate(pairwise(bounds))
+            partial(self._some, part, vectors, given, several, lifts, begun(), average, out)
+            for part, average in zip(parts, averages, strict=True)
         ]
         with closing(Threads(len(tasks))) as threads:
             threads.all(tasks)

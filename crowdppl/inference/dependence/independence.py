@@ -37,8 +37,7 @@ from crowdppl.inference.dependence.known_truths import left_out_score
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.em import em
 from crowdppl.inference.evaluate import EvaluatedDraws, evaluate
-from crowdppl.inference.options import filled
-from crowdppl.inference.progress import silent
+from crowdppl.inference.options import completed
 from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.models.dawid_skene import DawidSkene
@@ -139,13 +138,13 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
     try:
         model = bind(DawidSkene(), data)
         arranged, pairs = model.anchored(model.expand(data)), int((data.annotations_per_item > 1).sum())
-        draws = em(model, arranged, silent, **filled("em", {"num_samples": count, "max_iter": BEGUN}))
+        draws = em(model, arranged, completed("em", {"num_samples": count, "max_iter": BEGUN}))
         assert draws.point is not None
         z = overdispersion(data, draws.point)
         if not draws.facts["converged"]:
             if posterior_probability(ROUGHLY * z, pairs) < NEGLIGIBLE:
                 return None
-            draws = em(model, arranged, silent, **filled("em", {"num_samples": count}))
+            draws = em(model, arranged, completed("em", {"num_samples": count}))
             assert draws.point is not None
             z = overdispersion(data, draws.point)
         independent = posterior_probability(z, pairs)

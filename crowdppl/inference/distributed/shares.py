@@ -13,12 +13,10 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError
-from crowdppl.inference.backends.passes import SparseSums, Sweeps, sums_over
+from crowdppl.inference.backends.sums import Sums, sums_over
 from crowdppl.inference.distributed.group import LostProcessError, ProcessGroup
 from crowdppl.isolation import on_signal
 from crowdppl.kernels.statistics import Statistics
-
-Sums = Sweeps | SparseSums
 
 
 class DistributedSums:

@@ -17,7 +17,7 @@ from crowdppl.inference.engines.em_loop import EMLoop
 from crowdppl.inference.engines.em_state import EMResult, EMState
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
-from crowdppl.inference.options import filled
+from crowdppl.inference.options import completed
 from crowdppl.inference.progress import silent
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.contract import check
@@ -75,11 +75,11 @@ def learned(model: BoundModel, data: Annotations) -> Annotations:
     """Return anchored data with the anchor that EM ends with, for engines that take it as given; others as they are."""
     if data.anchor is None:
         return data
-    options = filled("em", {}, model.model.engine_defaults.get("em"))
+    options = completed("em", {}, model.model.engine_defaults.get("em"))
     step = MStep(model, data, Space(check(model, data)))
     if step.stochastic:
         return data
-    loop = EMLoop(step, options["max_iter"], options["tol"], silent, accelerate=options["accelerate"])
+    loop = EMLoop(step, options.max_iter, options.tol, silent, accelerate=options.accelerate)
     with torch.no_grad():
         first = model.initial(data)
         last, _ = settled(loop, first, loop.run([first])[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,16 +17,17 @@ from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.anchoring import settled
+from crowdppl.inference.engines.descents import Schedule
 from crowdppl.inference.engines.early_stopping import Validation
 from crowdppl.inference.engines.em_loop import EMLoop
 from crowdppl.inference.engines.em_state import EMCheckpoint, EMResult
 from crowdppl.inference.engines.em_stochastic import StochasticEMLoop
-from crowdppl.inference.engines.m_step import MStep, Schedule
+from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.solutions import share, solution, warning
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.memory import KEPT, affordable, sufficient, thinned_note
-from crowdppl.inference.options import engine
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import EM
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.contract import check
@@ -62,73 +63,53 @@ FLAT = (
 WIDEST, FAR = 5.0, 10.0
 
 
-@engine("em")
 def em(
     model: BoundModel,
     data: Annotations,
-    report: ProgressCallback,
+    options: EM,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    max_iter: int,
-    tol: float,
-    restarts: int,
-    accelerate: bool,
-    num_samples: int | None,
-    learning_rate: float,
-    batch_size: int | None,
-    epochs: int,
-    steps: int | None,
-    fine_tune: int,
-    fine_tune_truths: Literal["item", "annotation"],
-    validation: Any,
 ) -> Draws:
-    """Fit by EM from a majority vote; defaults of the options are in :class:`crowdppl.inference.options.EM`.
+    """Fit by EM from a majority vote.
+
+    Steps are in closed form where the model has an ``m_step``. Else the M step is taken by gradients: by L-BFGS, many times
+    slower; with networks by Adam over mini-batches, where the log posterior need not rise at every step, and the best step is
+    kept (by accuracy on the items for validation, if there are any). A run ends where the log posterior rises by less than the
+    tolerance (with networks: over :data:`crowdppl.inference.engines.em_stochastic.PATIENCE` steps).
+
+    Extrapolation along the path of closed-form steps is SQUAREM (Varadhan and Roland 2008), from several steps where both are
+    compiled (Anderson 1965); it falls back to the plain step wherever the log posterior would fall. The first restart is from
+    the votes of the workers whom the first solution trusts least, others are around the first start, as all are of models with
+    networks or in which an item has several truths.
 
     Args:
-        model: with a closed-form ``m_step``, else its M step is taken by gradients: by L-BFGS, many times slower; with
-            networks by Adam over mini-batches, where the log posterior need not rise at every step, and the best step
-            is kept.
+        model: any.
         data: the annotations.
+        options: all of EM's.
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
-        max_iter: largest number of E steps.
-        tol: stop when the log posterior rises by less than this fraction of itself (with networks: over
-            :data:`crowdppl.inference.engines.em_stochastic.PATIENCE` steps).
-        restarts: further starts; the best result is kept, and the log posterior of each reported. The first is from the votes of
-            the workers whom the first solution trusts least, others are around the first start, as all are of models with
-            networks or in which an item has several truths.
-        accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008; from several steps
-            where both are compiled, Anderson 1965), falling back to the plain step wherever the log posterior would fall.
-        num_samples: draws for intervals, see ``interval_method`` of the result; ``None`` for as many as suffice in half a second.
-        learning_rate: of Adam, for networks.
-        batch_size: items in a mini-batch, for networks.
-        epochs: passes over the items in one M step, for networks.
-        steps: gradient steps in one M step, in place of ``epochs``.
-        fine_tune: with networks, gradient steps on the marginal log posterior of all parameters, after the last M step.
-        fine_tune_truths: ``"item"``, one truth for all labels of an item; ``"annotation"``: in these steps each annotation has a
-            truth of its own, and the last step is kept, since the log posterior may fall.
-        validation: features and true labels of held-out items: the step with the highest accuracy on them is kept,
-            instead of that with the highest log posterior.
     """
     space = Space(check(model, data), discrete=True)  # the model's M step may move discrete sites, gradients cannot
     if model.conjugacy is not None:
         model.conjugacy.require_mode()
-    schedule = Schedule(learning_rate, batch_size, epochs, steps, fine_tune_truths)
-    held_out = None if validation is None else Validation(validation, model, data)
+    schedule = Schedule.of(options)
+    held_out = None if options.validation is None else Validation(options.validation, model, data)
     m_step = MStep(model, data, space, schedule)
     if m_step.stochastic:
-        loop: EMLoop = StochasticEMLoop(m_step, max_iter, tol, report, held_out=held_out, fine_tune=fine_tune)
+        loop: EMLoop = StochasticEMLoop(
+            m_step, options.max_iter, options.tol, report, held_out=held_out, fine_tune=options.fine_tune
+        )
     else:
-        loop = EMLoop(m_step, max_iter, tol, report, accelerate=accelerate, held_out=held_out)
+        loop = EMLoop(m_step, options.max_iter, options.tol, report, accelerate=options.accelerate, held_out=held_out)
     with torch.no_grad():
         first = model.initial(data)
-        results = _runs(loop, first, restarts, keep)
+        results = _runs(loop, first, options.restarts, keep)
         winner = max(results, key=lambda result: result.score)
         last, best = settled(loop, first, winner)
         notes, differing = ([], []) if held_out is not None else _others(loop, first, winner, results, best)
         if model.networks is not None:
             model.networks.take(best.buffers)
-        out = _intervals(model, last.data, space, best.point, num_samples)
+        out = _intervals(model, last.data, space, best.point, options.num_samples)
     out.point, out.sites, out.passes = best.point, space.sites, loop.expectation.passes
     out.backend = loop.expectation.name
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}

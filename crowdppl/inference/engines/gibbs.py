@@ -22,8 +22,8 @@ from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.monitor import BLOCKS, MOMENT_BYTES, BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.memory import KEPT, affordable, thinned_note, thinning
-from crowdppl.inference.options import engine
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import Gibbs
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.isolation import limited_threads
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -65,19 +65,14 @@ class GibbsState:
     seconds: float
 
 
-@engine("gibbs")
 def gibbs(
     model: BoundModel,
     data: Annotations,
-    report: ProgressCallback,
+    options: Gibbs,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    chains: int,
-    warmup: int,
-    num_samples: int | None,
-    max_seconds: float,
 ) -> Draws:
-    """Sample the posterior of a model by conditionals and gradients; defaults are in :class:`crowdppl.inference.options.Gibbs`.
+    """Sample the posterior of a model by conditionals and gradients.
 
     Without ``num_samples`` the run ends when it has converged by the rule of :mod:`crowdppl.inference.engines.monitor`: it is
     judged after ``FIRST_CHECK`` sweeps beyond the warm-up and whenever it has grown by a fifth, which depends on draws only, so
@@ -88,12 +83,10 @@ def gibbs(
     Args:
         model: any whose sites have a step of the model's own, conjugate counts or gradients.
         data: the annotations.
+        options: all of Gibbs sampling's. Fewer sweeps than ``warmup`` are discarded only where they take half of
+            ``max_seconds``, which is the time over all calls that continue from a checkpoint.
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
-        chains: run in parallel, each from its own perturbed majority vote.
-        warmup: sweeps discarded at least; fewer only where they take half of ``max_seconds``.
-        num_samples: sweeps kept per chain, before any thinning for memory. ``None`` samples until convergence.
-        max_seconds: time for a run until convergence, over all calls that continue from a checkpoint.
 
     Raises:
         ModelError: for data or a discrete site that cannot be sampled so.
@@ -102,13 +95,14 @@ def gibbs(
     if reason is not None:
         check(model, data)  # what no engine can sample is said first
         raise ModelError(reason)
+    chains, warmup, num_samples = options.chains, options.warmup, options.num_samples
     run = _Run(model, data, chains, warmup, num_samples)
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. The data's cached counts were computed by the
     # check above, outside of it.
     with torch.inference_mode(), limited_threads(run.sampler.torch_threads), closing(run.sampler):
         run.resume(keep)
         if num_samples is None:
-            diagnosis, discard = run.until_converged(report, keep, max_seconds)
+            diagnosis, discard = run.until_converged(report, keep, options.max_seconds)
         else:
             run.turn(warmup + num_samples, report, keep)
             diagnosis, discard = run.diagnosis(), 0.0
@@ -121,7 +115,7 @@ def gibbs(
         left_out = int(done * discard)
         samples, stored = run.spread(left_out)
         facts |= {"warmup": run.warmup + left_out, "num_samples": done - left_out, "thin": (done - left_out) // stored}
-        facts |= {"max_seconds": max_seconds}
+        facts |= {"max_seconds": options.max_seconds}
         if run.limited:
             warnings.append(thinned_note(chains * stored, KEPT))
     else:

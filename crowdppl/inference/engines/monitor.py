@@ -192,6 +192,11 @@ class Diagnosis:
         excess = max(self.r_hat.values(), default=1.0) - 1
         return min(0.99, ess, (RHAT_LIMIT - 1) / excess if excess > 0 else 1.0)
 
+    def facts(self, chains: int) -> dict[str, Any]:
+        """Return what a result records of so many chains, of which a single one has no R-hat."""
+        facts = {"ess": self.ess, "converged": self.converged, "modes": self.modes}
+        return facts | ({"r_hat": self.r_hat} if chains > 1 else {})
+
 
 @dataclass(frozen=True)
 class Layout:

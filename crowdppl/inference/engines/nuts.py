@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,62 +13,21 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.gradients import space_of_chains
-from crowdppl.inference.backends.trees import STATISTICS, Chain, learn_scales, phases, together
+from crowdppl.inference.backends.nuts_chains import Chain, ChainState, learn_scales, phases, together
+from crowdppl.inference.backends.trees import STATISTICS
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.non_centred import NonCentred
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.memory import thinned_note, thinning
-from crowdppl.inference.options import engine
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import NUTS
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.contract import check
 from crowdppl.model.program import dispersed
 
 INTERVAL_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
-
-
-@dataclass
-class ChainState:
-    """A chain after its last whole draw; fields as those of :class:`crowdppl.inference.backends.trees.Chain`."""
-
-    place: Tensor
-    scale: Tensor
-    stream: dict[str, Any]
-    numbers: dict[str, Any]
-    mean: Tensor
-    squares: Tensor
-    draws: Tensor
-    statistics: Tensor
-
-    @classmethod
-    def of(cls, chain: Chain) -> ChainState:
-        """Return the state of a chain."""
-        mark = chain.marked
-        draws = np.stack(chain.draws) if chain.draws else np.zeros((0, len(chain.place)))
-        return cls(
-            torch.from_numpy(mark.place),
-            torch.from_numpy(chain.scale),
-            mark.stream,
-            mark.numbers,
-            torch.from_numpy(mark.mean),
-            torch.from_numpy(mark.squares),
-            torch.from_numpy(draws),
-            torch.tensor([chain.statistics[name] for name in STATISTICS], dtype=torch.float64),
-        )
-
-    def chain(self) -> Chain:
-        """Return the chain."""
-        place, scale, mean, squares, draws = (
-            part.cpu().numpy() for part in (self.place, self.scale, self.mean, self.squares, self.draws)
-        )
-        random = np.random.default_rng()
-        random.bit_generator.state = self.stream
-        statistics = dict(zip(STATISTICS, self.statistics.tolist(), strict=True))
-        return Chain(
-            place, scale, random, mean=mean, squares=squares, draws=list(draws), statistics=statistics, **self.numbers
-        )
 
 
 @dataclass
@@ -104,43 +62,32 @@ def _begun(
     return out
 
 
-@engine("nuts")
 def nuts(
     model: BoundModel,
     data: Annotations,
-    report: ProgressCallback,
+    options: NUTS,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    chains: int,
-    warmup: int,
-    num_samples: int,
-    target_accept: float,
-    max_tree_depth: int,
-    jit: bool | None,
-    non_centred: bool | None,
 ) -> Draws:
-    """Sample the posterior of any model with gradients; defaults are in :class:`crowdppl.inference.options.NUTS`.
+    """Sample the posterior of any model with gradients.
+
+    Chains run side by side, each from its own perturbed majority vote. In the warm-up they learn scales together. By default
+    operations are recorded for at least ``choose.MANY`` draws a chain, and normal sites whose mean or scale is another site move
+    by standard normal coordinates where data say little of them (:func:`crowdppl.inference.engines.non_centred.uninformed`).
 
     Args:
         model: any.
         data: the annotations.
+        options: all of NUTS's.
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
-        chains: run side by side, each from its own perturbed majority vote. In the warm-up they learn scales together.
-        warmup: draws for adaptation, discarded.
-        num_samples: draws kept per chain, before any thinning for memory.
-        target_accept: acceptance probability that the step size is tuned to.
-        max_tree_depth: at most ``2 ** max_tree_depth`` gradients a draw.
-        jit: record the operations of the density and its gradient once, and run them without Python or Pyro, where the model
-            allows it. Defaults to doing so for at least ``choose.MANY`` draws a chain.
-        non_centred: move normal sites whose mean or scale is another site by standard normal coordinates. Defaults to doing so
-            where data say little of the site (:func:`crowdppl.inference.engines.non_centred.uninformed`).
 
     Raises:
         ModelError: where the density is not finite at the start of a chain.
     """
-    space = space_of_chains(model, data, Space(check(model, data)), non_centred)
-    density, recorded = choose.density_of_chains(model, data, space, chains, warmup + num_samples, jit)
+    chains, warmup, num_samples = options.chains, options.warmup, options.num_samples
+    space = space_of_chains(model, data, Space(check(model, data)), options.non_centred)
+    density, recorded = choose.density_of_chains(model, data, space, chains, warmup + num_samples, options.jit)
 
     def target(place: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
@@ -149,7 +96,7 @@ def nuts(
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     stopped = keep.resume(NUTSState, torch.device("cpu"))
     if stopped is None:
-        running, begun = _begun(model, data, space, target, chains, max_tree_depth), 0
+        running, begun = _begun(model, data, space, target, chains, options.max_tree_depth), 0
     else:
         running, begun = [state.chain() for state in stopped.chains], stopped.phase
     ends = [*phases(warmup), (warmup + num_samples, False)]
@@ -162,7 +109,7 @@ def nuts(
             report(done, chains * (warmup + num_samples), "warm-up" if warming else "sampling")
             keep.step(lambda: NUTSState([ChainState.of(chain) for chain in running], phase))
 
-        tuned = target_accept if warming else None
+        tuned = options.target_accept if warming else None
         together(running, [chain.until(end, tuned, thin, warmup) for chain in running], target, after)
         if learned:
             learn_scales(running)

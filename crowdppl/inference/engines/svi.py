@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import pyro
 import torch
-from pyro.infer import SVI, TraceEnum_ELBO
+from pyro.infer import TraceEnum_ELBO
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
@@ -23,8 +23,8 @@ from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.minibatches import Batches
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.inference.memory import affordable, thinned_note
-from crowdppl.inference.options import engine
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import SVI
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.contract import check
@@ -68,50 +68,40 @@ class _Best:
     buffers: dict[str, Tensor]
 
 
-@engine("svi")
 def svi(
     model: BoundModel,
     data: Annotations,
-    report: ProgressCallback,
+    options: SVI,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    max_iter: int,
-    tol: float,
-    learning_rate: float,
-    batch_size: int | None,
-    num_samples: int,
-    guide: Literal["auto", "full-rank", "low-rank", "point"],
-    validation: Any,
 ) -> Draws:
-    """Fit a guide to the posterior of the parameters; see :class:`crowdppl.inference.options.SVI` for defaults.
+    """Fit a guide to the posterior of the parameters.
+
+    The guide ``"auto"`` is the model's own, else independent normals, with the weights of networks as a point; ``"full-rank"``
+    and ``"low-rank"`` are one normal for all sites but these weights, with a covariance matrix, or a factor of it; ``"point"`` is
+    a point for every parameter, which is training end to end. The loop ends early when the mean loss of a window of steps falls
+    by less than the tolerance; of items for validation the epoch with the highest accuracy is kept.
 
     Args:
-        model: with a ``guide`` of its own, else the guide is an automatic normal one.
+        model: any.
         data: the annotations.
+        options: all of SVI's.
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
-        max_iter: largest number of gradient steps.
-        tol: stop early when the mean loss of a window of steps falls by less than this fraction of itself.
-        learning_rate: of Adam; it falls to a tenth over ``max_iter`` steps.
-        batch_size: items per step. Defaults to all of them.
-        num_samples: draws from the fitted guide.
-        guide: ``"auto"``: the model's own, else independent normals, with the weights of networks as a point; ``"full-rank"``
-            and ``"low-rank"``: one normal for all sites but these weights, with a covariance matrix, or a factor of it;
-            ``"point"``: a point for every parameter, which is training end to end.
-        validation: features and true labels of held-out items: the epoch with the highest accuracy on them is kept.
     """
+    guide, batch_size = options.guide, options.batch_size
     space = Space(check(model, data))
     with torch.no_grad():
         first = MStep(model, data, space).start(model.initial(data))
-    held_out = None if validation is None else Validation(validation, model, data)
+    held_out = None if options.validation is None else Validation(options.validation, model, data)
     in_batches = batch_size is not None and batch_size < data.N
     family, name = guide_of(model, data, space, first, guide, in_batches=in_batches)
-    loop = _OptimiserLoop(model, data, space, family, learning_rate, max_iter, batch_size)
+    loop = _OptimiserLoop(model, data, space, family, options)
     if held_out is None:
         state = keep.resume(SVIState, data.device)
         if state is not None:
             loop.restore(state)
-    converged = loop.run(tol, held_out, report, keep)
+    converged = loop.run(options.tol, held_out, report, keep)
     warnings = [] if converged else [f"SVI stopped after {len(loop.loss)} steps before its loss stood; raise max_iter"]
     point = None
     with torch.no_grad():
@@ -123,10 +113,10 @@ def svi(
         else:
             sites = [name for name in space.sizes if name not in space.weights]
             size = space.size - sum(space.sizes[name] for name in space.weights)
-            count = affordable(size, data, num_samples) if sites else 1
+            count = affordable(size, data, options.num_samples) if sites else 1
             samples, fixed = guide_draws(family, data, sites, sorted(space.weights), count)
-            if sites and count < num_samples:
-                warnings.append(thinned_note(count, num_samples))
+            if sites and count < options.num_samples:
+                warnings.append(thinned_note(count, options.num_samples))
     facts: dict[str, Any] = {
         "converged": converged,
         "iterations": len(loop.loss),
@@ -158,9 +148,7 @@ class _OptimiserLoop:
         data: the annotations.
         space: of the model's sites.
         guide: the family of approximations.
-        learning_rate: of Adam at the first step.
-        max_iter: largest number of steps.
-        batch_size: items per step; ``None`` for all.
+        options: of SVI.
 
     Attributes:
         loss: of each step.
@@ -173,16 +161,14 @@ class _OptimiserLoop:
         data: Annotations,
         space: Space,
         guide: Callable[..., Any],
-        learning_rate: float,
-        max_iter: int,
-        batch_size: int | None,
+        options: SVI,
     ):
-        self.model, self.data, self.space, self.guide, self.max_iter = model, data, space, guide, max_iter
-        self.optimiser = adam(learning_rate, max_iter)
+        self.model, self.data, self.space, self.guide, self.max_iter = model, data, space, guide, options.max_iter
+        self.optimiser = adam(options.learning_rate, options.max_iter)
         training = partial(model.program, training=True) if space.weights else model.program
-        self.steps = SVI(training, guide, self.optimiser, TraceEnum_ELBO(max_plate_nesting=1))
-        full = batch_size is None or batch_size >= data.N
-        self.batches = None if full else Batches(data.N, int(batch_size or 0), data.device)
+        self.steps = pyro.infer.SVI(training, guide, self.optimiser, TraceEnum_ELBO(max_plate_nesting=1))
+        size = options.batch_size
+        self.batches = None if size is None or size >= data.N else Batches(data.N, size, data.device)
         if self.batches is not None:
             self._initialise_guide()
         self.window = max(50, self.batches.per_epoch if self.batches else 0)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from crowdppl.inference.numeric.mean_field import LEAST_SHARE, LEAST_SPREAD, STILL, Loop, State, moved
+from crowdppl.inference.numeric.conditionals import LEAST_SPREAD
+from crowdppl.inference.numeric.mean_field import LEAST_SHARE, STILL, Loop, State, moved
 from crowdppl.model.fixed_points import Extrapolation
 from crowdppl.models.linear_gaussian import FEWEST_DF, MOST_DF
 

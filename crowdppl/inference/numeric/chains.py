@@ -59,10 +59,7 @@ class Chains:
 
     def __post_init__(self) -> None:
         like, C, J = self.data.value, self.chains, self.data.columns
-        loop = Loop(self.model, self.data)
-        for _ in range(FIRST_STEPS):
-            loop.step()
-        state = loop.state
+        state = Loop.after(self.model, self.data, FIRST_STEPS).state
         b, g, b_square, g_square, _ = state.overall()
 
         def apart(mean: Tensor, variance: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
-"""Draws of the linear Gaussian model's scales on a grid, and of labels beyond the ends of a bounded scale."""
+"""The linear Gaussian model's scales: their modes, draws on a grid; and draws of labels beyond the ends of a bounded scale."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
@@ -15,6 +17,37 @@ from crowdppl.models.linear_gaussian import (
 # Nodes of the logarithm of a standard deviation, and of the degrees of freedom.
 SPREADS = (-9.0, 3.0, 240)
 NODES_DF = 80
+# The least spread of workers, whose parameters are then equal.
+LEAST_SPREAD = 1e-4
+# Newton steps to the best degrees of freedom at most, and the relative length of one that is the last.
+NEWTON, SETTLED = 30, 1e-12
+
+
+def best_spread(squares: float, count: float, scale: float) -> float:
+    """Return the mode of a standard deviation with a half-normal prior, given ``count`` variables with this sum of squares."""
+    square = scale**2 / 2 * (math.sqrt(count**2 + 4 * squares / scale**2) - count)
+    return max(math.sqrt(square), LEAST_SPREAD)
+
+
+def best_df(level: float, start: float) -> float:
+    """Return the mode of the degrees of freedom, which is where ``log h - digamma(h) = -level`` with ``h`` half of them.
+
+    ``h (level - 1) + h log h - lgamma(h)`` is concave. Newton's steps are on ``1 / h``, of which the equation is nearly linear.
+
+    Args:
+        level: ``1 + log c`` less the mean over workers of ``E log v + c E(1 / v)``, with ``c`` the common variance.
+        start: of the search.
+    """
+    lowest, highest = 2 / MOST_DF, 2 / FEWEST_DF
+    inverse = torch.tensor(2 / start, dtype=torch.float64)
+    for _ in range(NEWTON):
+        half = 1 / inverse
+        gap, steep = half.log() - half.digamma() + level, half**2 * (torch.polygamma(1, half) - 1 / half)
+        renewed = (inverse - gap / steep).clamp(lowest, highest)
+        if abs(float(renewed - inverse)) <= SETTLED:
+            break
+        inverse = renewed
+    return 2 / float(renewed)
 
 
 def draw_spread(squares: Tensor, count: int | Tensor, scale: float) -> Tensor:

@@ -41,23 +41,27 @@ class NumericDraws:
     trace: list[float] = field(default_factory=list)
 
 
+def parameters_of(draws: dict[str, Tensor], data: StandardLabels) -> Parameters:
+    """Return the parameters of draws ``(C, ...)`` by site, those of the reference among the workers'."""
+    worker = {
+        name: draws[name].T if name in draws else torch.ones_like(draws["intercept"]).T
+        for name in ("intercept", "slope", "variance")
+    }
+    if data.has_reference:
+        for name in worker:
+            other = draws.get(f"reference_{name}", torch.ones_like(draws["mean"]))
+            worker[name] = torch.cat([worker[name], other.unsqueeze(0)])
+    weight = draws["weight"].T if "weight" in draws else None
+    return Parameters(**worker, mean=draws["mean"], truth_sd=draws["truth_sd"], weight=weight)
+
+
 def blocks(samples: dict[str, Tensor], data: StandardLabels) -> Iterator[Parameters]:
     """Yield the parameters of all draws, some at a time."""
     flat = {name: value.flatten(0, 1) for name, value in samples.items()}
     count = len(flat["mean"])
     step = max(1, BLOCK // (data.items + data.columns))
     for begin in range(0, count, step):
-        part = {name: value[begin : begin + step] for name, value in flat.items()}
-        worker = {
-            name: part[name].T if name in part else torch.ones_like(part["intercept"]).T
-            for name in ("intercept", "slope", "variance")
-        }
-        if data.has_reference:
-            for name in worker:
-                other = part.get(f"reference_{name}", torch.ones_like(part["mean"]))
-                worker[name] = torch.cat([worker[name], other.unsqueeze(0)])
-        weight = part["weight"].T if "weight" in part else None
-        yield Parameters(**worker, mean=part["mean"], truth_sd=part["truth_sd"], weight=weight)
+        yield parameters_of({name: value[begin : begin + step] for name, value in flat.items()}, data)
 
 
 def of_readings(samples: dict[str, Tensor], data: StandardLabels) -> Moments:

@@ -10,12 +10,12 @@ from torch import Tensor
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.memory import KEPT
 from crowdppl.inference.numeric.acceleration import Path, PathState
-from crowdppl.inference.numeric.draws import STORED, NumericDraws
+from crowdppl.inference.numeric.draws import STORED, NumericDraws, parameters_of
 from crowdppl.inference.numeric.mean_field import Loop, State
-from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, Parameters, readings
+from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, readings
 from crowdppl.inference.numeric.regression import Truths, drawn
-from crowdppl.inference.options import OPTIONS, filled
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import EM, OPTIONS
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import MEAN_SCALE, LinearGaussian
 
@@ -40,30 +40,29 @@ class EMState:
 def em(
     model: LinearGaussian,
     data: StandardLabels,
-    report: ProgressCallback,
+    options: EM,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    **options: object,
 ) -> NumericDraws:
-    """Fit by mean-field EM; of the options of :class:`crowdppl.inference.options.EM` it takes ``max_iter``, ``num_samples``."""
-    given = filled("em", options)
+    """Fit by mean-field EM; of the options it takes ``max_iter`` and ``num_samples``."""
     loop = Loop(model, data)
     path, trace = Path(loop), list[float]()
     stopped = keep.resume(EMState, data.value.device)
     if stopped is not None:
         path.take_up(stopped.path)
         trace = stopped.trace
-    for step in range(len(trace), given["max_iter"]):
+    for step in range(len(trace), options.max_iter):
         keep.step(lambda: EMState(path.state(), trace))
         trace.append(path.step())
         if step % 10 == 0:
-            report(step, given["max_iter"], "EM")
+            report(step, options.max_iter, "EM")
         if path.done:
             break
     path.end()
     steps, converged = len(trace), path.done
     trace.append(loop.bound())
     state = loop.state
-    count = max(1, min(given["num_samples"] or KEPT, STORED // data.columns))
+    count = max(1, min(options.num_samples or KEPT, STORED // data.columns))
     samples = _drawn(model, data, state, loop.truths, count)
     facts = {"converged": converged, "iterations": steps, "lower_bound": trace[-1]}
     warnings = [] if converged else [f"EM stopped after {steps} steps before it stood; raise max_iter"]
@@ -118,14 +117,7 @@ def _drawn(model: LinearGaussian, data: StandardLabels, state: State, truths: Tr
 def _moments(loop: Loop, samples: dict[str, Tensor]) -> Moments:
     """Return the moments of readings: truths and workers are independent, so moments of both suffice."""
     data = loop.data
-    flat = {name: value.squeeze(0) for name, value in samples.items()}
-    names = ("intercept", "slope", "variance")
-    columns = [flat.get(name, torch.ones_like(flat["intercept"])).T for name in names]
-    if data.has_reference:
-        extra = [flat.get(f"reference_{name}", torch.ones_like(flat["mean"])).unsqueeze(0) for name in names]
-        columns = [torch.cat(pair) for pair in zip(columns, extra, strict=True)]
-    intercept, slope, variance = columns
-    parameters = Parameters(intercept, slope, variance, flat["mean"], flat["truth_sd"])
+    parameters = parameters_of({name: value.squeeze(0) for name, value in samples.items()}, data)
     out = Moments(draws=1)
     mean, variance, N = loop.truths.mean, loop.truths.variance, data.items
     apart, relative = mean - mean.mean(), loop.truths.relative_variance(data.features, loop.state.truth_sd)

@@ -19,7 +19,7 @@ from crowdppl.inference.numeric.datatree import to_datatree
 from crowdppl.inference.numeric.draws import NumericDraws
 from crowdppl.inference.numeric.network import Network, with_network
 from crowdppl.inference.numeric.residuals import correlated_errors
-from crowdppl.inference.options import filled
+from crowdppl.inference.options import completed, filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.record import recorded_options, versions
 from crowdppl.isolation import isolated
@@ -121,7 +121,7 @@ def fit_numbers(
         standard, network = StandardLabels.of(data), None
         if chosen.feature_model == "network":
             standard, network = with_network(chosen, standard)
-        draws = ENGINES[engine](chosen, standard, report, keep, **taken)
+        draws = ENGINES[engine](chosen, standard, completed(engine, taken), report, keep)
     run = {
         "default_model": model is None,
         "method": engine,

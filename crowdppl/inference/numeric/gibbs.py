@@ -14,8 +14,8 @@ from crowdppl.inference.engines.monitor import Diagnosis, of_draws
 from crowdppl.inference.numeric.chains import Chains
 from crowdppl.inference.numeric.draws import STORED, NumericDraws, thinned
 from crowdppl.inference.numeric.readings import Moments, readings
-from crowdppl.inference.options import engine
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import Gibbs
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import LinearGaussian
 
@@ -47,20 +47,15 @@ class GibbsState:
     seconds: float
 
 
-@engine("gibbs")
 def gibbs(
     model: LinearGaussian,
     data: StandardLabels,
-    report: ProgressCallback,
+    options: Gibbs,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    chains: int,
-    warmup: int,
-    num_samples: int | None,
-    max_seconds: float,
 ) -> NumericDraws:
-    """Sample the posterior; see :class:`crowdppl.inference.options.Gibbs` for the options and their defaults."""
-    began = time.perf_counter()
+    """Sample the posterior."""
+    chains, warmup, num_samples, began = options.chains, options.warmup, options.num_samples, time.perf_counter()
     sampler = Chains(model, data, chains)
     moments = Moments()
     kept: list[dict[str, Tensor]] = []
@@ -96,7 +91,7 @@ def gibbs(
             continue
         if sweeps % ROUND == 0 and sweeps >= 2 * ROUND:
             diagnosis = watched(kept, data)
-            if diagnosis.converged or time.perf_counter() - began > max_seconds:
+            if diagnosis.converged or time.perf_counter() - began > options.max_seconds:
                 break
             if len(kept) * chains * data.workers > 2 * STORED or len(kept) >= 4 * ROUND:
                 kept, step = kept[1::2], step * 2
@@ -104,11 +99,9 @@ def gibbs(
     if num_samples is not None:
         diagnosis = watched(kept, data)
     facts: dict[str, Any] = {"chains": chains, "warmup": warmup, "num_samples": sweeps, "thin": step}
-    facts |= {"ess": diagnosis.ess, "converged": diagnosis.converged, "modes": diagnosis.modes}
+    facts |= diagnosis.facts(chains)
     if num_samples is None:
-        facts["max_seconds"] = max_seconds
-    if chains > 1:
-        facts["r_hat"] = diagnosis.r_hat
+        facts["max_seconds"] = options.max_seconds
     return NumericDraws(thinned(samples), "posterior", INTERVAL_METHOD, moments, facts=facts)
 
 

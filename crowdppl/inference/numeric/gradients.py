@@ -9,7 +9,7 @@ from typing import Any
 
 import pyro
 import torch
-from pyro.infer import MCMC, NUTS, SVI, Trace_ELBO
+from pyro.infer import MCMC, Trace_ELBO
 from pyro.infer.autoguide import (
     AutoDelta,
     AutoLowRankMultivariateNormal,
@@ -24,8 +24,8 @@ from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
 from crowdppl.inference.engines.monitor import of_draws
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.mean_field import Loop
-from crowdppl.inference.options import engine
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.options import NUTS, SVI, Engine
+from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.isolation import without_warnings
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import LinearGaussian
@@ -49,9 +49,7 @@ WINDOW = 100
 
 def _start(model: LinearGaussian, data: StandardLabels) -> dict[str, Tensor]:
     """Return values of the sites near the mode."""
-    loop = Loop(model, data)
-    for _ in range(FIRST_STEPS):
-        loop.step()
+    loop = Loop.after(model, data, FIRST_STEPS)
     state, own = loop.state, slice(0, data.workers)
     like = data.value
     variance = (1 / state.weight).clamp(min=2 * data.floor)
@@ -77,6 +75,20 @@ def _start(model: LinearGaussian, data: StandardLabels) -> dict[str, Tensor]:
     return {name: torch.as_tensor(value).to(like) for name, value in out.items()}
 
 
+def _refuse(options: Engine, *names: str) -> None:
+    """Refuse options that say something and that models of numbers do not use.
+
+    Raises:
+        OptionError: for the first of them.
+    """
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value is not False:
+            raise OptionError(
+                f"{name}={'True' if value is True else ''} is not used by models of numbers; leave it out"
+            )
+
+
 def without_inverse(samples: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return draws with the degrees of freedom in place of their inverse."""
     return {name: value for name, value in samples.items() if name != "inverse_noise_df"} | {
@@ -89,9 +101,7 @@ def judged(samples: dict[str, Tensor]) -> dict[str, Any]:
     chains, count = samples["mean"].shape
     names = ("mean", "truth_sd", "intercept", "slope", "variance", "weight", "weight_sd")
     diagnosis = of_draws({name: samples[name] for name in names if name in samples})
-    facts: dict[str, Any] = {"chains": chains, "num_samples": count, "ess": diagnosis.ess}
-    facts |= {"converged": diagnosis.converged, "modes": diagnosis.modes}
-    return facts | ({"r_hat": diagnosis.r_hat} if chains > 1 else {})
+    return {"chains": chains, "num_samples": count} | diagnosis.facts(chains)
 
 
 @dataclass
@@ -109,32 +119,22 @@ class SVIState:
     losses: list[float]
 
 
-@engine("svi")
 def svi(
     model: LinearGaussian,
     data: StandardLabels,
-    report: ProgressCallback,
+    options: SVI,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    max_iter: int,
-    tol: float,
-    learning_rate: float,
-    batch_size: int | None,
-    num_samples: int,
-    guide: str,
-    validation: Any,
 ) -> NumericDraws:
-    """Fit a guide; see :class:`crowdppl.inference.options.SVI` for the options and their defaults."""
-    if batch_size is not None or validation is not None:
-        name = "batch_size" if batch_size is not None else "validation"
-        raise OptionError(f"{name}= is not used by models of numbers; leave it out")
-    first = _start(model, data)
+    """Fit a guide."""
+    _refuse(options, "batch_size", "validation")
+    first, max_iter, guide = _start(model, data), options.max_iter, str(options.guide)
     if guide == "auto":
         guide = "full-rank" if sum(value.numel() for value in first.values()) <= FULL_RANK else "independent"
     family = FAMILIES[guide](model.program, init_loc_fn=init_to_value(values=first))
     decay = 0.1 ** (1 / max_iter)
-    optimiser = pyro.optim.ClippedAdam({"lr": learning_rate, "lrd": decay})
-    inference = SVI(model.program, family, optimiser, Trace_ELBO())
+    optimiser = pyro.optim.ClippedAdam({"lr": options.learning_rate, "lrd": decay})
+    inference = pyro.infer.SVI(model.program, family, optimiser, Trace_ELBO())
     losses: list[float] = []
     converged = False
     family._setup_prototype(data)  # as the first step does: its parameters exist from here on
@@ -152,11 +152,11 @@ def svi(
             report(step, max_iter, "SVI")
         if step >= 4 * WINDOW and step % WINDOW == 0:
             last, before = (sum(losses[a:b]) / WINDOW for a, b in ((-WINDOW, None), (-2 * WINDOW, -WINDOW)))
-            if before - last < tol * abs(before):
+            if before - last < options.tol * abs(before):
                 converged = True
                 break
     with torch.no_grad():
-        drawn = [family(data) for _ in range(1 if guide == "point" else num_samples)]
+        drawn = [family(data) for _ in range(1 if guide == "point" else options.num_samples)]
     samples = {name: torch.stack([one[name] for one in drawn]).unsqueeze(0).detach() for name in first}
     samples = without_inverse(samples)
     warnings = [] if converged else [f"SVI stopped after {len(losses)} steps before its loss stood; raise max_iter"]
@@ -219,25 +219,16 @@ class NUTSState:
     divergent: int
 
 
-@engine("nuts")
 def nuts(
     model: LinearGaussian,
     data: StandardLabels,
-    report: ProgressCallback,
+    options: NUTS,
+    report: ProgressCallback = silent,
     keep: Checkpoint = NOTHING,
-    *,
-    chains: int,
-    warmup: int,
-    num_samples: int,
-    target_accept: float,
-    max_tree_depth: int,
-    jit: bool | None,
-    non_centred: bool | None,
 ) -> NumericDraws:
-    """Sample the posterior; see :class:`crowdppl.inference.options.NUTS` for the options and their defaults."""
-    if jit or non_centred:
-        name = "jit" if jit else "non_centred"
-        raise OptionError(f"{name}=True is not used by models of numbers; leave it out")
+    """Sample the posterior."""
+    _refuse(options, "jit", "non_centred")
+    chains, warmup, num_samples = options.chains, options.warmup, options.num_samples
     first = _start(model, data)
     done = keep.resume(NUTSState, data.value.device) or NUTSState([], 0)
     for chain in range(len(done.runs), chains):
@@ -245,10 +236,10 @@ def nuts(
         away = {name: value * (1 + 0.05 * torch.randn_like(value)) for name, value in first.items()}
         away["inverse_noise_df"] = first["inverse_noise_df"]
         away["variance"] = away["variance"].clamp(min=2 * data.floor)
-        kernel = NUTS(
+        kernel = pyro.infer.NUTS(
             model.program,
-            target_accept_prob=target_accept,
-            max_tree_depth=max_tree_depth,
+            target_accept_prob=options.target_accept,
+            max_tree_depth=options.max_tree_depth,
             init_strategy=init_to_value(values=away),
         )
         sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=watch)

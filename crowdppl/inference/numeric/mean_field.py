@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from crowdppl.inference.numeric.conditionals import best_df, best_spread
 from crowdppl.inference.numeric.regression import Truths
 from crowdppl.kernels.linear_gaussian import WorkerSums
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import (
     COMMON,
-    FEWEST_DF,
     MEAN_SCALE,
-    MOST_DF,
     RANDOM_SD,
     RANDOM_SHARE,
     REFERENCE_DF,
@@ -32,10 +31,8 @@ from crowdppl.models.linear_gaussian import (
 
 # A step is the last one where no truth moves by more than this, in standard deviations of the labels.
 STILL = 1e-6
-# The least spread of workers, whose parameters are then equal, and the least share of those who answer at random.
-LEAST_SPREAD, LEAST_SHARE = 1e-4, 1e-4
-# Newton steps to the best degrees of freedom at most, and the relative length of one that is the last.
-NEWTON, SETTLED = 30, 1e-12
+# The least share of workers who answer at random.
+LEAST_SHARE = 1e-4
 
 
 @dataclass
@@ -87,33 +84,6 @@ class State:
         return tuple(self.expected(one) for one in every)  # type: ignore[return-value]
 
 
-def best_spread(squares: float, count: float, scale: float) -> float:
-    """Return the mode of a standard deviation with a half-normal prior, given ``count`` variables with this sum of squares."""
-    square = scale**2 / 2 * (math.sqrt(count**2 + 4 * squares / scale**2) - count)
-    return max(math.sqrt(square), LEAST_SPREAD)
-
-
-def best_df(level: float, start: float) -> float:
-    """Return the mode of the degrees of freedom, which is where ``log h - digamma(h) = -level`` with ``h`` half of them.
-
-    ``h (level - 1) + h log h - lgamma(h)`` is concave. Newton's steps are on ``1 / h``, of which the equation is nearly linear.
-
-    Args:
-        level: ``1 + log c`` less the mean over workers of ``E log v + c E(1 / v)``, with ``c`` the common variance.
-        start: of the search.
-    """
-    lowest, highest = 2 / MOST_DF, 2 / FEWEST_DF
-    inverse = torch.tensor(2 / start, dtype=torch.float64)
-    for _ in range(NEWTON):
-        half = 1 / inverse
-        gap, steep = half.log() - half.digamma() + level, half**2 * (torch.polygamma(1, half) - 1 / half)
-        renewed = (inverse - gap / steep).clamp(lowest, highest)
-        if abs(float(renewed - inverse)) <= SETTLED:
-            break
-        inverse = renewed
-    return 2 / float(renewed)
-
-
 class Loop:
     """The steps of EM."""
 
@@ -143,6 +113,15 @@ class Loop:
             weight_sd=0.3,
         )
         self.expectation()
+
+    @classmethod
+    def after(cls, model: LinearGaussian, data: StandardLabels, steps: int, still: float = 0.0) -> Loop:
+        """Return a loop after so many steps, or fewer where a step moves truths by less than ``still``."""
+        loop = cls(model, data)
+        for _ in range(steps):
+            if loop.step() < still:
+                break
+        return loop
 
     # -- truths
 

@@ -130,10 +130,7 @@ def _said(model: LinearGaussian, data: StandardLabels) -> tuple[Tensor, Tensor, 
 
     By EM with the features linear.
     """
-    loop = Loop(model, data)
-    for _ in range(STEPS):
-        if loop.step() < STILL:
-            break
+    loop = Loop.after(model, data, STEPS, STILL)
     state = loop.state
     precision, linear = (part.squeeze(-1) for part in loop.said())
     truth_sd, weight_sd = (precision.new_tensor([one]) for one in (state.truth_sd, state.weight_sd))

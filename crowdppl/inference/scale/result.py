@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.errors import OptionError, suggestion
 from crowdppl.model.base import Parameters
 from crowdppl.posterior.workers import interval
 
@@ -46,6 +48,16 @@ class LargeResult:
     facts: dict[str, Any]
     interval_method: str
     consensus: Path | None = None
+
+
+def require_method(method: str, methods: Mapping[str, str], how: str) -> None:
+    """Refuse a method that data beyond memory are not fitted by; ``how`` says in what way they are fitted.
+
+    Raises:
+        OptionError: for such a method.
+    """
+    if method not in methods:
+        raise OptionError(f"no method {method!r} {how}{suggestion(method, methods)}; use one of {', '.join(methods)}")
 
 
 def described(result: LargeResult) -> dict[str, Any]:

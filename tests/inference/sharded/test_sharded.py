@@ -12,9 +12,9 @@ import torch
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplError, DataError, FileError, ModelError, OptionError, distribute
+from crowdppl.data.readers.parquet import Table
 from crowdppl.errors import silent
 from crowdppl.inference.backends import passes
-from crowdppl.inference.scale.parquet import Table
 from crowdppl.inference.scale.sharded import collect, part, rows
 from crowdppl.inference.scale.sharded import plan as plan_module
 from crowdppl.inference.scale.sharded.part import Part, _chosen, _uniform

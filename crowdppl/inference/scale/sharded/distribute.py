@@ -23,15 +23,15 @@ from crowdppl.arguments import (
     checked,
 )
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.readers.parquet import Table
 from crowdppl.data.table.columns import item_column
-from crowdppl.errors import FileError, ModelError, OptionError, listed, suggestion, warn
+from crowdppl.errors import FileError, ModelError, OptionError, listed, warn
 from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
 from crowdppl.inference.checkpoint import FORMAT, Checkpoint
 from crowdppl.inference.distributed import is_other_rank
 from crowdppl.inference.fingerprint import described, of_model
 from crowdppl.inference.progress import ProgressCallback, silent
-from crowdppl.inference.scale.parquet import Table
-from crowdppl.inference.scale.result import LargeResult, worker_table
+from crowdppl.inference.scale.result import LargeResult, require_method, worker_table
 from crowdppl.inference.scale.sharded import em, gibbs
 from crowdppl.inference.scale.sharded.parts import Parts, opened, processes
 from crowdppl.inference.scale.sharded.plan import Plan
@@ -109,10 +109,7 @@ def distribute(
     if is_other_rank():
         raise OptionError("of several processes only rank 0 calls this function, and the others take part")
     level = workers.default_level(level)
-    if method not in METHODS:
-        raise OptionError(
-            f"no method {method!r} in shares{suggestion(str(method), METHODS)}; use one of {', '.join(METHODS)}"
-        )
+    require_method(method, METHODS, "in shares")
     chosen = _suited_model(model)
     report = silent if progress is None else progress
     folder = None if consensus is None else _free(Path(consensus))

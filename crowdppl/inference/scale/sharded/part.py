@@ -13,7 +13,8 @@ from torch import Tensor
 from crowdppl.errors import CrowdpplError, FileError
 from crowdppl.files import atomic
 from crowdppl.inference.backends.coded import Coded
-from crowdppl.inference.backends.passes import SparseSums, Sweeps, sums_over
+from crowdppl.inference.backends.passes import Sweeps
+from crowdppl.inference.backends.sums import SparseSums, sums_over
 from crowdppl.inference.memory import ROWS
 from crowdppl.inference.scale.consensus import consensus_file
 from crowdppl.inference.scale.sharded.plan import Plan, keys
@@ -113,7 +114,7 @@ class Part:
             votes: draw by the shares of the votes in place of tables.
             add: add the probabilities to their sums over draws.
         """
-        probability = self._shares() if votes else self._responsibilities(*self._tables(table, prior))
+        probability = self._shares() if votes else self.backend.responsibilities(*self._tables(table, prior))
         truth = torch.empty(len(probability), dtype=torch.int16)
         if add and self.sums is None:
             self.sums = torch.zeros_like(probability)
@@ -140,10 +141,6 @@ class Part:
         for first, end in self.data.blocks(ROWS):
             out[first:end] = self.data.annotations(first, end).majority()
         return out
-
-    def _responsibilities(self, table: Tensor, prior: Tensor) -> Tensor:
-        """Return the probabilities of the classes of each item, ``(N, K)``."""
-        return self.backend.responsibilities(table, prior)
 
     # ------------------------------------------------------------------ what identifies the data
 
@@ -234,7 +231,7 @@ class Part:
             assert self.sums is not None
             probability, factor = self.sums, 1.0 / draws
         else:
-            probability, factor = self._responsibilities(*self._tables(table, prior)), 1.0
+            probability, factor = self.backend.responsibilities(*self._tables(table, prior)), 1.0
         failed = None
         try:
             if not folder.is_dir():

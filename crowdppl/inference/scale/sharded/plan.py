@@ -17,9 +17,9 @@ import pyarrow
 import pyarrow.compute
 
 from crowdppl.data.readers.opening import READ_ERRORS
+from crowdppl.data.readers.parquet import Columns, Table
 from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import FileError
-from crowdppl.inference.scale.parquet import Columns, Table
 
 # Ranges of sorted items are taken if the largest has at most so many times the rows of an even share; else hashes are even.
 UNEVEN = 1.25

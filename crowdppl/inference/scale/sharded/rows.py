@@ -15,11 +15,11 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from crowdppl.data.readers.opening import READ_ERRORS
+from crowdppl.data.readers.parquet import codes_of
 from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import CrowdpplError, DataError
 from crowdppl.inference.backends.coded import Coded
 from crowdppl.inference.distributed.group import Alone, ProcessGroup
-from crowdppl.inference.scale.parquet import codes_of
 from crowdppl.inference.scale.sharded.collect import BLOCK, Collector
 from crowdppl.inference.scale.sharded.plan import Plan
 from crowdppl.isolation import on_signal

@@ -16,10 +16,10 @@ import torch
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.readers.opening import READ_ERRORS
+from crowdppl.data.readers.parquet import PIECE, Table, codes_of
 from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import DataError, listed
 from crowdppl.inference.memory import ROWS
-from crowdppl.inference.scale.parquet import PIECE, Table, codes_of
 from crowdppl.inference.scale.streaming.codes import Codes
 
 Array = npt.NDArray[Any]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.backends.passes import sums_over
+from crowdppl.inference.backends.sums import sums_over
 from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters

@@ -14,12 +14,12 @@ import torch
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, Level, OutputFile, PositiveFloat, PositiveInt, Seed, checked
 from crowdppl.data.table.columns import item_column
-from crowdppl.errors import ModelError, OptionError, listed, suggestion
+from crowdppl.errors import ModelError, listed
 from crowdppl.inference.catalogue import catalogue, model_name, named_model, refuse_numeric
 from crowdppl.inference.memory import ROWS
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.scale.consensus import consensus_file
-from crowdppl.inference.scale.result import LargeResult, worker_table
+from crowdppl.inference.scale.result import LargeResult, require_method, worker_table
 from crowdppl.inference.scale.streaming import stepwise_em, svi
 from crowdppl.inference.scale.streaming.dataset import Stored
 from crowdppl.isolation import isolated
@@ -94,10 +94,7 @@ def stream(
         OptionError: for a value outside its range.
     """
     level = workers.default_level(level)
-    if method not in NEEDS:
-        raise OptionError(
-            f"no method {method!r} from disk{suggestion(str(method), NEEDS)}; use one of {', '.join(NEEDS)}"
-        )
+    require_method(method, NEEDS, "from disk")
     chosen = _suited_model(model, method)
     source = Stored(path, (task, worker, label), rows, truth)
     steps, done = (passes + (consensus is not None)) * source.annotations, 0
@@ -125,7 +122,6 @@ def stream(
             drawn = np.array([bound.truths.accuracy(draw, sizes).float().numpy() for draw in draws])
             if consensus is not None:
                 _write(Path(consensus), bound, point, source, on_batch)
-    interval_method = HOW["point" if method == "svi" and guide == "point" else method]
     return LargeResult(
         point.parameters,
         worker_table(source.workers, source.each, accuracy, drawn, level),
@@ -133,7 +129,7 @@ def stream(
         source.items,
         source.annotations,
         {"objective": objective},
-        interval_method,
+        HOW["point" if method == "svi" and guide == "point" else method],
         None if consensus is None else Path(consensus),
     )
 
