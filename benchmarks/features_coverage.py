@@ -22,7 +22,7 @@ from classifier_prior import PUBLIC, RELATIONS, SIMULATED, Task, public, relatio
 from common import arguments, table, write
 
 sys.path.insert(0, str(Path(__file__).parent / "calibration"))
-from model_coverage import PLACE
+from model_coverage import HEAD, PLACE
 
 import crowdppl
 from crowdppl import Annotations, Posterior, criticism
@@ -39,17 +39,6 @@ MINIMUM = 20
 CROWDS, DRAWS = 3, 3
 # Annotations an item that are left.
 EACH = (3, 5, 8, 12)
-CITED = (
-    "model",
-    "engine",
-    "",
-    "accuracy of labels",
-    "workers",
-    "share correct: workers covered",
-    "mean of sets",
-    "accuracy: workers covered",
-    "mean of sets",
-)
 # Model, whether as published, and whether class scores are left out of the count of an item's sources.
 FORMS = {
     "without features": ("item-effects", False, False),
@@ -344,7 +333,7 @@ was chosen among five by the log loss on the public sets of this page, so that t
 
 Of the public sets with all of their annotations, each once: `labelme`, `music-genre`, `leaves` and `cifar10s`.
 
-{table(CITED, cited_rows())}
+{table(HEAD, cited_rows())}
 
 ## Annotations an item
 

@@ -21,9 +21,10 @@ from judges_forms import FORMS
 from judges_methods import RATES, PanelSet, aligned, chosen, fitted, load, skene
 
 from crowdppl import judges
-from crowdppl.judges import JudgesResult, Verdicts, pairwise
-from crowdppl.judges.panel_table import Correlations
-from crowdppl.judges.system_table import rates
+from crowdppl.judges import JudgesResult, Verdicts
+from crowdppl.judges.model import pairwise
+from crowdppl.judges.tables.panel_table import Correlations
+from crowdppl.judges.tables.system_table import rates
 
 SYSTEMS_SET = "judges-triviaqa-v1"
 NOMINAL = (

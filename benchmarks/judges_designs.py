@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.special import comb, ndtri
 
 from crowdppl import judges
-from crowdppl.judges import pairwise
+from crowdppl.judges.model import pairwise
 
 LABELS = 100
 UNLIKE = {"systems": 6, "items": 150, "judges": 5, "labels": 120}

@@ -17,8 +17,9 @@ from scipy.stats import beta, norm
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, DataError, judges
 from crowdppl.data import datasets
-from crowdppl.judges import HumanLabels, JudgesResult, Verdicts, passing
-from crowdppl.judges.system_table import rates
+from crowdppl.judges import HumanLabels, JudgesResult, Verdicts
+from crowdppl.judges.coding import passing
+from crowdppl.judges.tables.system_table import rates
 
 Array = npt.NDArray[Any]
 BOOTSTRAP, LEVEL = 200, 0.95

@@ -12,9 +12,9 @@ from common import arguments, table, write
 from judges import NOMINAL, ORDERED
 from judges_methods import chosen, load
 
-from crowdppl.judges.calibration import PRIORS, BlockPrior, calibrate
-from crowdppl.judges.features import Features, features_of
-from crowdppl.judges.human_likelihood import log_likelihood
+from crowdppl.judges.model.calibration import PRIORS, BlockPrior, calibrate
+from crowdppl.judges.model.features import Features, features_of
+from crowdppl.judges.people.human_likelihood import log_likelihood
 
 LABELS, REPETITIONS, DRAWS = (30, 100), 10, 200
 # Items whose log loss is computed.

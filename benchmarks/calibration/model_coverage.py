@@ -97,6 +97,20 @@ def chosen_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+# Columns of the table of the coverage that results cite.
+HEAD = (
+    "model",
+    "engine",
+    "",
+    "accuracy of labels",
+    "workers",
+    "share correct: workers covered",
+    "mean of sets",
+    "accuracy: workers covered",
+    "mean of sets",
+)
+
+
 def main() -> None:
     """Fit every set by every model and engine, write the page and the figures that results cite."""
     options = chosen_options()
@@ -131,17 +145,6 @@ def main() -> None:
             one = cited[model][method][kind]
             figures = [f"{one[key]:.0%}" for key in ("share", "share_by_set", "accuracy", "accuracy_by_set")]
             rows.append([model, method, kind, f"{one['correct']:.3f}", one["workers"], *figures])
-    head = [
-        "model",
-        "engine",
-        "",
-        "accuracy of labels",
-        "workers",
-        "share correct: workers covered",
-        "mean of sets",
-        "accuracy: workers covered",
-        "mean of sets",
-    ]
     body = f"""
 89% intervals on {len(sets)} public sets with known truth and at most {LARGEST:,} annotations; workers with at least {MINIMUM}
 annotations of items of known truth; seed 1. *Default*: the posteriors of true labels and workers allow for correlated errors,
@@ -150,7 +153,7 @@ with the default distribution of rho, whose two parameters were learned from the
 annotations that are correct; *accuracy* is the parameter, the probability that a future annotation is correct. Both are compared
 with the share that is correct according to the known truth. A calibrated interval covers 89%.
 
-{table(head, rows)}
+{table(HEAD, rows)}
 
 Every result cites the row of its own model and engine (`Posterior.coverage`), or states that none was measured. `cifar10n` is
 excluded, because its worker ids do not belong to its labels. NUTS samples the same posterior as Gibbs sampling and cites its

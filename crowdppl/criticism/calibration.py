@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from scipy.special import betaincinv
 
 from crowdppl import arguments
 from crowdppl.arguments import Level, NonNegativeInt, checked
@@ -21,6 +20,7 @@ from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.dependence.known_truths import rho_likelihood
 from crowdppl.model.class_scores import NAME
 from crowdppl.posterior import workers
+from crowdppl.posterior.intervals import jeffreys
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 
@@ -61,7 +61,7 @@ class Coverage:
     def share_correct_range(self) -> tuple[float, float]:
         """The 95% interval of :attr:`share_correct`, given the number of workers; NaN without workers."""
         n, held = len(self.workers), int(self.workers["share_correct_covers"].sum())
-        low, high = (float(betaincinv(0.5 + held, 0.5 + n - held, end)) for end in (0.025, 0.975))
+        low, high = map(float, jeffreys(held, n - held, 0.95))
         return (low, high) if n else (math.nan, math.nan)
 
     @property

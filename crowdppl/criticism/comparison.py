@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from scipy.special import betaincinv
 
 from crowdppl import arguments
 from crowdppl.arguments import Level, Seed, checked
@@ -29,6 +28,7 @@ from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.features_read import without_unread_features
+from crowdppl.posterior.intervals import jeffreys
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
@@ -249,8 +249,7 @@ def _scores(probability: Mapping[str, Array], known: Array, level: float, seed: 
         top = _most_probable(values[have])
         hit = top[np.arange(n), truth] / top.sum(1)
         correct = float(hit.sum())
-        # Jeffreys' prior.
-        low, high = betaincinv(correct + 0.5, n - correct + 0.5, [(1 - level) / 2, (1 + level) / 2])
+        low, high = map(float, jeffreys(correct, n - correct, level))
         loss = -np.log(np.maximum(values[have, truth], FLOOR)).mean()
         rows.append({"accuracy": correct / n, "low": low, "high": high, "log_loss": float(loss)})
         hits.append(hit)

@@ -36,6 +36,7 @@ from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.models.graded_facets import GradedFacets
+from crowdppl.posterior.intervals import equal_tailed
 from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import grading
@@ -113,7 +114,7 @@ def mean_squares(
     out: dict[str, Any] = {name: fitted.items if by_item else fitted.workers, "annotations": count}
     for at, kind in enumerate(("infit", "outfit")):
         own, usual = drawn[:, 0, at], drawn[:, 1, at]
-        low, high = np.quantile(usual, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = equal_tailed(usual, level)
         # The given grades count as one of the replicates, so that no p-value is 0. Equality is up to rounding.
         above, below = ((1 + (sign * (usual - own) >= -1e-12).sum(0)) / (1 + len(usual)) for sign in (1, -1))
         p = np.minimum(1, 2 * np.minimum(above, below))

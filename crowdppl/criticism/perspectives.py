@@ -42,6 +42,7 @@ from crowdppl.inference.fit import fit
 from crowdppl.isolation import isolated
 from crowdppl.model.base import Parameters
 from crowdppl.models import DawidSkene, GradedFacets, WorkerGroups
+from crowdppl.posterior.intervals import tails
 from crowdppl.posterior.workers import default_level
 
 Array = npt.NDArray[Any]
@@ -317,7 +318,7 @@ class _Places:
         for g, name in enumerate(names):
             table = tables[(self.of == g) & active].mean(0)  # (S, K): a rater drawn from the group
             mean = table @ steps  # (S,), rising
-            ends = [_quantiles(self.belief[:, g], mean, share) for share in ((1 - level) / 2, (1 + level) / 2)]
+            ends = [_quantiles(self.belief[:, g], mean, share) for share in tails(level)]
             soft = (self.belief[:, g] @ table).numpy()
             part = {
                 data.item_column: data.items,

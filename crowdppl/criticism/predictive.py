@@ -22,6 +22,7 @@ from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 from crowdppl.model.base import AnnotationModel
+from crowdppl.posterior.intervals import equal_tailed
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
@@ -185,7 +186,7 @@ def _compare(
 
 
 def _summary(observed: Array, draws: Array, level: float) -> pd.DataFrame:
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = equal_tailed(draws, level)
     # The observed value counts as one of the replicates, so p-values are positive. Equality is up to rounding.
     above = (1 + (draws >= observed - 1e-12).sum(0)) / (1 + len(draws))
     below = (1 + (draws <= observed + 1e-12).sum(0)) / (1 + len(draws))

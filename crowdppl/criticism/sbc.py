@@ -31,6 +31,7 @@ from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import bind, repeated
 from crowdppl.model.sampling import simulate
+from crowdppl.posterior.intervals import tails
 from crowdppl.posterior.posterior import Posterior
 
 __all__ = ["NoDraws", "coverage", "ranks", "table", "uniformity"]
@@ -249,7 +250,8 @@ def coverage(
 ) -> float:
     """Return the share of ranks inside the central interval: the coverage of intervals of the given level."""
     quantile = (np.asarray(rank) + 0.5) / (draws + 1)
-    return float(((quantile > (1 - level) / 2) & (quantile < (1 + level) / 2)).mean())
+    low, high = tails(level)
+    return float(((quantile > low) & (quantile < high)).mean())
 
 
 @checked

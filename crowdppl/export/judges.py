@@ -12,10 +12,10 @@ import pandas as pd
 from crowdppl import export
 from crowdppl.export.folders import replaced
 from crowdppl.export.results import write_run
-from crowdppl.judges import several_answers, system_table
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.result import JudgesResult
-from crowdppl.judges.states import State
+from crowdppl.judges.tables import several_answers, system_table
 
 # Files of tables; those without rows are not written, nor states if every verdict was given.
 TABLES = (

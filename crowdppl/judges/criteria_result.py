@@ -12,12 +12,12 @@ from crowdppl.arguments import Identifier, PositiveFloat, PositiveInt, checked
 from crowdppl.data import html
 from crowdppl.errors import DataError, OptionError, listed
 from crowdppl.judges import views
-from crowdppl.judges.criteria_correlation import correlations
 from crowdppl.judges.fit import fit
 from crowdppl.judges.human import HumanLabels
-from crowdppl.judges.human_columns import labelled, labelled_by_criterion
+from crowdppl.judges.people.human_columns import labelled, labelled_by_criterion
 from crowdppl.judges.result import JudgesResult
-from crowdppl.judges.system_table import Target
+from crowdppl.judges.tables.criteria_correlation import correlations
+from crowdppl.judges.tables.system_table import Target
 from crowdppl.judges.verdicts import Verdicts
 
 
@@ -80,7 +80,10 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
         return pd.concat(own, axis=1).rename_axis("system").reset_index()
 
     def correlations(self) -> pd.DataFrame:
-        """Return the correlation of criteria across items: see :func:`crowdppl.judges.criteria_correlation.correlations`."""
+        """Return the correlation of criteria across items.
+
+        See :func:`crowdppl.judges.tables.criteria_correlation.correlations`.
+        """
         return correlations(self)
 
     @checked

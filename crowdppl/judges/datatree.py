@@ -12,11 +12,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from crowdppl.errors import DataError, FileError
-from crowdppl.judges.calibration import Calibration
-from crowdppl.judges.draws import TruthDraws
-from crowdppl.judges.features import features_of
 from crowdppl.judges.human import HumanLabels
-from crowdppl.judges.system_table import rates
+from crowdppl.judges.model.calibration import Calibration
+from crowdppl.judges.model.draws import TruthDraws
+from crowdppl.judges.model.features import features_of
+from crowdppl.judges.tables.system_table import rates
 from crowdppl.judges.verdicts import Verdicts
 from crowdppl.posterior import io
 

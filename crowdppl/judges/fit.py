@@ -12,15 +12,17 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.arguments import Level, Seed, checked
 from crowdppl.errors import DataError, OptionError, listed, suggestion
-from crowdppl.judges import human_likelihood, pairwise, passing
-from crowdppl.judges import people as of_people
-from crowdppl.judges.calibration import Calibration, calibrate
-from crowdppl.judges.features import Features, features_of
+from crowdppl.judges.coding import passing
 from crowdppl.judges.human import HumanLabels
-from crowdppl.judges.human_columns import labelled
-from crowdppl.judges.matching import renamed, require_one_vocabulary
+from crowdppl.judges.model import pairwise
+from crowdppl.judges.model.calibration import Calibration, calibrate
+from crowdppl.judges.model.features import Features, features_of
+from crowdppl.judges.people import errors as of_people
+from crowdppl.judges.people import human_likelihood
+from crowdppl.judges.people.human_columns import labelled
+from crowdppl.judges.people.matching import renamed, require_one_vocabulary
+from crowdppl.judges.people.scales import on_one_scale
 from crowdppl.judges.result import JudgesResult
-from crowdppl.judges.scales import on_one_scale
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
@@ -48,27 +50,27 @@ def fit(
 ) -> JudgesResult:
     """Learn from human labels what the verdicts of judges are worth, and correct the scores of systems.
 
-    The model and its inference are those of :mod:`crowdppl.judges.calibration`. Human labels are taken as those of a random
+    The model and its inference are those of :mod:`crowdppl.judges.model.calibration`. Human labels are taken as those of a random
     sample of the items, unless their table states the probability with which an item was chosen.
 
     Args:
         verdicts: :class:`Verdicts`, or a table with columns ``item``, ``judge`` and ``verdict``, and optional ones
             (:meth:`Verdicts.from_frame`).
         human: :class:`HumanLabels`, a table with columns ``item`` and ``verdict``, or labels by item. Columns of other names are
-            found by the names of items and systems in them (:mod:`crowdppl.judges.human_columns`). Defaults to the human labels
-            that a file of verdicts contains, if any.
+            found by the names of items and systems in them (:mod:`crowdppl.judges.people.human_columns`). Defaults to the human
+            labels that a file of verdicts contains, if any.
         seed: of all random numbers; the same seed gives the same result.
         level: probability of intervals.
         positive: the label that passes, or a list of them. Defaults to the grades themselves if there are more than two numeric
-            classes, otherwise to the class whose name says so (:mod:`crowdppl.judges.passing`). It must be stated where no name
-            does, or where "yes" is the answer to a question such as "hallucination?".
+            classes, otherwise to the class whose name says so (:mod:`crowdppl.judges.coding.passing`). It must be stated where no
+            name does, or where "yes" is the answer to a question such as "hallucination?".
             For pairs of systems, the label for which the first system is better; defaults to the one whose name says so
             (``first``, ``A``, ``win``, ...), and must be stated where no name does.
         human_error: probability that a human label is incorrect, each other class equally likely; below that of guessing. A
             number for all people, or a mapping from the names of some, such as experts, to theirs.
             Defaults to the estimate from items on which people contradict each other, and to 0 where nobody does. Where a column
             ``annotator`` names the people, each of them who shares items with others has an error of their own
-            (:mod:`crowdppl.judges.people`).
+            (:mod:`crowdppl.judges.people.errors`).
         map: names of classes by label of judges or people, such as ``{"C": "pass", "I": "fail"}``, where they use other words.
         num_samples: number of posterior draws.
         **options: of :meth:`Verdicts.from_frame`, such as ``judge="grader"``.

@@ -14,10 +14,10 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.table.identifiers import Coded, rows_text
 from crowdppl.data.table.questions import CRITERIA, codes, named
 from crowdppl.errors import DataError, listed
-from crowdppl.judges import criteria
-from crowdppl.judges.alignment import AlignableLabels
-from crowdppl.judges.table import Table
-from crowdppl.judges.units import ANSWERS, two_systems
+from crowdppl.judges.coding import criteria
+from crowdppl.judges.coding.table import Table
+from crowdppl.judges.coding.units import ANSWERS, two_systems
+from crowdppl.judges.people.alignment import AlignableLabels
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]

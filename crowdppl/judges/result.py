@@ -14,22 +14,21 @@ import xarray as xr
 from crowdppl import arguments
 from crowdppl.arguments import InputPath, OutputFile, PositiveFloat, PositiveInt, Probability, checked
 from crowdppl.data.table.identifiers import class_columns
-from crowdppl.judges import (
+from crowdppl.judges import datatree, views
+from crowdppl.judges.model.draws import TruthDraws
+from crowdppl.judges.people import errors as of_people
+from crowdppl.judges.statements import statements
+from crowdppl.judges.tables import (
     alternative,
-    datatree,
     drift,
     judge_table,
     panel_table,
     selection,
     several_answers,
     system_table,
-    views,
 )
-from crowdppl.judges import people as of_people
-from crowdppl.judges.draws import TruthDraws
-from crowdppl.judges.panel_table import Panel
-from crowdppl.judges.statements import statements
-from crowdppl.judges.system_table import Target
+from crowdppl.judges.tables.panel_table import Panel
+from crowdppl.judges.tables.system_table import Target
 from crowdppl.posterior import io
 
 
@@ -87,19 +86,25 @@ class JudgesResult(TruthDraws):
         return pd.concat([frame, pd.DataFrame(self.probability, columns=columns)], axis=1)
 
     def judges(self) -> pd.DataFrame:
-        """Return the quality of each judge: see :func:`crowdppl.judges.judge_table.judges`."""
+        """Return the quality of each judge: see :func:`crowdppl.judges.tables.judge_table.judges`."""
         return judge_table.judges(self)
 
     def judge_comparisons(self) -> pd.DataFrame:
-        """Return the difference of the accuracies of each pair of judges: see :func:`crowdppl.judges.judge_table.comparisons`."""
+        """Return the difference of the accuracies of each pair of judges.
+
+        See :func:`crowdppl.judges.tables.judge_table.comparisons`.
+        """
         return judge_table.comparisons(self)
 
     def versions(self) -> pd.DataFrame:
-        """Return versions of a judge compared on the items that both saw: see :func:`crowdppl.judges.judge_table.versions`."""
+        """Return versions of a judge compared on the items that both saw.
+
+        See :func:`crowdppl.judges.tables.judge_table.versions`.
+        """
         return judge_table.versions(self)
 
     def drift(self) -> pd.DataFrame:
-        """Return whether judges have changed between versions and over time: see :func:`crowdppl.judges.drift.drift`."""
+        """Return whether judges have changed between versions and over time: see :func:`crowdppl.judges.tables.drift.drift`."""
         return self._drift.copy()
 
     @checked
@@ -124,12 +129,12 @@ class JudgesResult(TruthDraws):
         )
 
     def people(self) -> pd.DataFrame:
-        """Return how often each person who labelled items is wrong: see :func:`crowdppl.judges.people.people`."""
+        """Return how often each person who labelled items is wrong: see :func:`crowdppl.judges.people.errors.people`."""
         return of_people.people(self)
 
     @checked
     def systems(self, target: Target = "items") -> pd.DataFrame:
-        """Return the uncorrected and the corrected rate of each system: see :func:`crowdppl.judges.system_table.systems`.
+        """Return the uncorrected and the corrected rate of each system: see :func:`crowdppl.judges.tables.system_table.systems`.
 
         Args:
             target: ``"items"`` for the rate on the judged items, ``"population"`` for that on further questions of their kind.
@@ -138,7 +143,7 @@ class JudgesResult(TruthDraws):
 
     @checked
     def comparisons(self, target: Target = "items") -> pd.DataFrame:
-        """Return the difference of each pair of systems: see :func:`crowdppl.judges.system_table.comparisons`."""
+        """Return the difference of each pair of systems: see :func:`crowdppl.judges.tables.system_table.comparisons`."""
         return system_table.comparisons(self, target)
 
     @checked
@@ -150,7 +155,7 @@ class JudgesResult(TruthDraws):
     ) -> pd.DataFrame:
         """Return whether one, or all, of ``k`` answers of a system to a question pass, and what the judges' pick is worth.
 
-        See :func:`crowdppl.judges.several_answers.pass_at`.
+        See :func:`crowdppl.judges.tables.several_answers.pass_at`.
 
         Args:
             k: numbers of answers. Defaults to the powers of 2 up to the largest number of answers of a system to a question.
@@ -168,14 +173,14 @@ class JudgesResult(TruthDraws):
 
     @checked
     def next(self, n: PositiveInt = 10) -> pd.DataFrame:
-        """Return the ``n`` items that people should label next: see :func:`crowdppl.judges.selection.choose`."""
+        """Return the ``n`` items that people should label next: see :func:`crowdppl.judges.tables.selection.choose`."""
         return selection.choose(self, n)
 
     @checked
     def labels_needed(self, width: PositiveFloat) -> pd.DataFrame:
         """Return how many more human labels bring the intervals of all systems to a width.
 
-        See :func:`crowdppl.judges.selection.needed`.
+        See :func:`crowdppl.judges.tables.selection.needed`.
         """
         return selection.needed(self, width)
 

@@ -105,7 +105,7 @@ def simulate_pairs(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Simulate verdicts ``first``, ``second`` and ``tie`` on pairs of answers of two systems, and the true labels.
 
-    True labels follow Davidson's model (:mod:`crowdppl.judges.pairwise`). Errors are correlated within families as in
+    True labels follow Davidson's model (:mod:`crowdppl.judges.model.pairwise`). Errors are correlated within families as in
     :func:`simulate`; an incorrect verdict is one of the other two labels. With probability ``position`` a judge prefers the
     answer shown first, whatever the true label. The order shown is random, and the same for all judges.
 

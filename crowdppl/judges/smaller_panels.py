@@ -8,8 +8,8 @@ import pandas as pd
 
 from crowdppl.arguments import PositiveFloat, checked
 from crowdppl.judges.fit import refit
-from crowdppl.judges.judge_table import weights
 from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.tables.judge_table import weights
 from crowdppl.judges.verdicts import Verdicts
 
 # Draws of the fit of a smaller panel: widths are means over systems of quantiles.

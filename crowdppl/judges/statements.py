@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.errors import listed
-from crowdppl.judges import drift, length_bias
-from crowdppl.judges.criteria import SEVERAL_METRICS
-from crowdppl.judges.draws import TruthDraws
-from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
-from crowdppl.judges.system_table import FEWEST as FEWEST_CLUSTERS
+from crowdppl.judges.coding.criteria import SEVERAL_METRICS
+from crowdppl.judges.model.draws import TruthDraws
+from crowdppl.judges.people.human_likelihood import counts_by_item, error_of_people
+from crowdppl.judges.tables import drift, length_bias
+from crowdppl.judges.tables.system_table import FEWEST as FEWEST_CLUSTERS
 from crowdppl.judges.verdicts import Verdicts
 
 # Fewer human labels than these are called few.
@@ -117,7 +117,7 @@ def statements(draws: TruthDraws, changes: pd.DataFrame) -> list[str]:
 
     Args:
         draws: the result.
-        changes: of :func:`crowdppl.judges.drift.drift`.
+        changes: of :func:`crowdppl.judges.tables.drift.drift`.
     """
     out = _of_labels(draws)
     out += drift.sentences(draws, changes)

@@ -16,9 +16,9 @@ from crowdppl.arguments import Identifier, checked
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.table.identifiers import Coded, encode, kind_of, positions
 from crowdppl.errors import DataError, listed, suggestion
-from crowdppl.judges import criteria, values
-from crowdppl.judges.states import State as State
-from crowdppl.judges.verdict_columns import fields_of, table_of
+from crowdppl.judges.coding import criteria, values
+from crowdppl.judges.coding.states import State as State
+from crowdppl.judges.coding.verdict_columns import fields_of, table_of
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
@@ -186,12 +186,12 @@ class Verdicts:
             status: column of states.
             length: column of the length of the answer, in tokens, characters or words, at least 0. Whether judges favour long
                 answers is then part of the model, and of :meth:`JudgesResult.judges`. Defaults to ``length``, ``answer_tokens``,
-                ``response_length``, ``tokens`` and others (:data:`crowdppl.judges.lengths.LENGTHS`), if there is one value for
-                each answer.
+                ``response_length``, ``tokens`` and others (:data:`crowdppl.judges.coding.lengths.LENGTHS`), if there is one
+                value for each answer.
             opponent_length: of pairs, column of the length of the second answer.
-            unparseable: texts for *unparseable*. Defaults to :data:`crowdppl.judges.states.UNPARSEABLE` and
-                :data:`crowdppl.judges.states.NOTHING`.
-            abstained: texts for *abstained*. Defaults to :data:`crowdppl.judges.states.ABSTAINED`.
+            unparseable: texts for *unparseable*. Defaults to :data:`crowdppl.judges.coding.states.UNPARSEABLE` and
+                :data:`crowdppl.judges.coding.states.NOTHING`.
+            abstained: texts for *abstained*. Defaults to :data:`crowdppl.judges.coding.states.ABSTAINED`.
             labels: all classes, in order; a text declared here is never a state. Defaults to the categories of a categorical
                 column, otherwise to those that occur, sorted.
             ordered: whether the classes are ordered. Defaults to what a categorical column states.

@@ -7,8 +7,8 @@ import pandas as pd
 
 from crowdppl.data import html
 from crowdppl.errors import listed
-from crowdppl.judges import judge_table, system_table
-from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.model.draws import TruthDraws
+from crowdppl.judges.tables import judge_table, system_table
 
 # Rows of each table.
 ROWS = 5

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.arguments import PositiveInt, anything, checked
-from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.tables.panel_table import Panel
 from crowdppl.plots.drawing import BLUE, GREY, RED, axes_or_new, name_rows, of_all, require, short_name
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from crowdppl.arguments import Confusions, Level, Prevalences, checked
 from crowdppl.data.table.identifiers import class_columns
 from crowdppl.errors import OptionError, listed, suggestion
 from crowdppl.posterior.arviz_level import arviz_level
+from crowdppl.posterior.intervals import equal_tailed
 
 Array = npt.NDArray[Any]
 
@@ -271,8 +272,7 @@ def interval(draws: Annotated[Array, arguments.some_draws], level: Level | None 
     level = default_level(level)
     if len(draws) < 2:
         return draws.mean(0), np.full(draws.shape[1:], np.nan), np.full(draws.shape[1:], np.nan)
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return draws.mean(0), low, high
+    return draws.mean(0), *equal_tailed(draws, level)
 
 
 @checked

@@ -11,17 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import betaincinv
 
 from crowdppl.data.sequences import Tags, all_chosen, follows, given_spans
 from crowdppl.errors import DataError
+from crowdppl.posterior.intervals import jeffreys
 from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
 # Measures of a worker, each with the ends of its interval.
 MEASURES = ("span_precision", "span_recall")
-# Prior successes and failures of a share: Jeffreys' prior.
-PRIOR = 0.5
 
 
 def has_spans(posterior: PosteriorVariables) -> bool:
@@ -86,7 +84,7 @@ def columns(posterior: PosteriorVariables, level: float) -> dict[str, Array]:
     for name, failures in zip(MEASURES, (marked.sum(1) - right, missed), strict=True):
         total = right + failures
         share = np.divide(right, total, out=np.full(len(total), np.nan), where=total > 0)
-        ends = [betaincinv(right + PRIOR, failures + PRIOR, p) for p in ((1 - level) / 2, (1 + level) / 2)]
+        ends = jeffreys(right, failures, level)
         for suffix, value in zip(("", "_low", "_high"), (share, *ends), strict=True):
             out[name + suffix] = np.where(total > 0, value, np.nan)
     boundary, kind = _errors(spans, own)

@@ -52,6 +52,19 @@ function interval(mean, low, high, most = 1) {
   out.append(dot);
   return out;
 }
+const mixed = (colour, share) => `color-mix(in srgb, var(${colour}) ${Math.round(100 * share)}%, transparent)`;
+// A matrix with names of rows and columns; cell(k, l) returns the node of row k and column l.
+function matrixTable(rowNames, columnNames, corner, kind, cell) {
+  const head = make("tr", {}, make("th", { scope: "col", text: corner }));
+  columnNames.forEach((name) => head.append(make("th", { scope: "col", dir: "auto", text: name })));
+  const body = make("tbody");
+  rowNames.forEach((name, k) => {
+    const line = make("tr", {}, make("th", { scope: "row", dir: "auto", text: name }));
+    columnNames.forEach((_, l) => line.append(cell(k, l)));
+    body.append(line);
+  });
+  return make("div", { class: "scroll" }, make("table", { class: kind }, make("thead", {}, head), body));
+}
 const count = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
 const range = (n) => Array.from({ length: n }, (_, i) => i);
 const small = (text) => make("p", { class: "small", text });

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.errors import listed
-from crowdppl.judges import several_answers, system_table
 from crowdppl.judges.criteria_result import CriteriaResult
-from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.tables import several_answers, system_table
+from crowdppl.judges.tables.panel_table import Panel
 from crowdppl.report.figures import short, shorts
 
 # Items in the page, the least certain first; labelled ones after all others.
@@ -221,7 +221,7 @@ def further_words(result: JudgesResult) -> str:
 
 
 def measure(result: JudgesResult, name: str) -> str:
-    """Return a measure of :func:`crowdppl.judges.drift.drift` in words."""
+    """Return a measure of :func:`crowdppl.judges.tables.drift.drift` in words."""
     if name in ("accuracy", "score"):
         return {"accuracy": "correct", "score": "mean score"}[name]
     return "first better" if result.paired else "passing" if is_share(result) else "mean grade"

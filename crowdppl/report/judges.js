@@ -64,24 +64,13 @@ function dots(list, { low, high, ticks, digits }, format) {
 }
 // A matrix of coloured cells. cell(k, l) returns a number from -1 to 1 for the colour, text, and text below it.
 function heat(rowNames, columnNames, corner, cell, kind = "") {
-  const head = make("tr", {}, make("th", { scope: "col", text: corner }));
-  columnNames.forEach((name) => head.append(make("th", { scope: "col", dir: "auto", text: name })));
-  const body = make("tbody");
-  rowNames.forEach((name, k) => {
-    const line = make("tr", {}, make("th", { scope: "row", dir: "auto", text: name }));
-    columnNames.forEach((_, l) => {
-      const [shade, text, under, title] = cell(k, l);
-      const node = make("td", title ? { title } : {}, text);
-      if (under) node.append(make("small", { text: under }));
-      if (shade !== null) {
-        const colour = shade < 0 ? "--accent-soft" : "--miss-soft";
-        node.style.background = `color-mix(in srgb, var(${colour}) ${Math.round(100 * Math.min(1, Math.abs(shade)))}%, transparent)`;
-      }
-      line.append(node);
-    });
-    body.append(line);
+  return matrixTable(rowNames, columnNames, corner, "matrix heat " + kind, (k, l) => {
+    const [shade, text, under, title] = cell(k, l);
+    const node = make("td", title ? { title } : {}, text);
+    if (under) node.append(make("small", { text: under }));
+    if (shade !== null) node.style.background = mixed(shade < 0 ? "--accent-soft" : "--miss-soft", Math.min(1, Math.abs(shade)));
+    return node;
   });
-  return make("div", { class: "scroll" }, make("table", { class: "matrix heat " + kind }, make("thead", {}, head), body));
 }
 
 // ---------------------------------------------------------------- what to know first

@@ -34,20 +34,12 @@ const openAt = todo.at[0];
 
 // ---------------------------------------------------------------- workers
 function grid(rows, columns, corner, cell, hit) {
-  const head = make("tr", {}, make("th", { scope: "col", text: corner }));
-  columns.forEach((name) => head.append(make("th", { scope: "col", dir: "auto", text: name })));
-  const body = make("tbody");
-  rows.forEach((name, k) => {
-    const line = make("tr", {}, make("th", { scope: "row", dir: "auto", text: name }));
-    columns.forEach((_, l) => {
-      const [share, under] = cell(k, l);
-      const node = make("td", { class: hit && k === l ? "hit" : "" }, share === null ? "–" : percent(share), make("small", { text: under }));
-      node.style.background = `color-mix(in srgb, var(${k === l ? "--accent-soft" : "--miss-soft"}) ${Math.round(100 * (share ?? 0))}%, transparent)`;
-      line.append(node);
-    });
-    body.append(line);
+  return matrixTable(rows, columns, corner, "matrix", (k, l) => {
+    const [share, under] = cell(k, l);
+    const node = make("td", { class: hit && k === l ? "hit" : "" }, share === null ? "–" : percent(share), make("small", { text: under }));
+    node.style.background = mixed(k === l ? "--accent-soft" : "--miss-soft", share ?? 0);
+    return node;
   });
-  return make("div", { class: "scroll" }, make("table", { class: "matrix" }, make("thead", {}, head), body));
 }
 const sentences = new Map([...todo.stop, ...todo.retrain].map((one) => [one.index, one]));
 function matrix(j) {

@@ -10,8 +10,8 @@ from commands import run
 import crowdppl.judges
 from crowdppl.cli import options
 from crowdppl.cli.application import console
-from crowdppl.cli.display.judge_tables import bar
 from crowdppl.cli.display.panel import show_judges
+from crowdppl.cli.display.shared import interval_bar
 from crowdppl.export import judges as folder
 from crowdppl.judges.readers.formats import NAMES
 
@@ -243,9 +243,9 @@ def test_numbers_are_complete_in_every_width(width, result, monkeypatch, capsys)
 
 
 def test_intervals_as_text():
-    assert bar(0.5, 0.25, 0.0, 1.0, 8) == "──●─○───"
-    assert bar(float("nan"), 1.0, 0.9, 1.0, 4) == "···●"
-    assert bar(0.0, 0.0, 0.0, 0.0, 4) == "●···"
+    assert interval_bar(0.25, 0.0, 1.0, 0.5, 8) == "──●─○───"
+    assert interval_bar(1.0, 0.9, 1.0, float("nan"), 4) == "···●"
+    assert interval_bar(0.0, 0.0, 0.0, 0.0, 4) == "●···"
 
 
 def test_help_names_every_format():

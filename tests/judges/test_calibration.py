@@ -14,11 +14,13 @@ from scipy.sparse import issparse
 from scipy.stats import chisquare
 
 from crowdppl.isolation import isolated
-from crowdppl.judges import Verdicts, calibration, chains, human_likelihood, simulate
-from crowdppl.judges.agreement import association, attenuation, consensus_weights, covariance
-from crowdppl.judges.calibration import PRIORS, calibrate, program
-from crowdppl.judges.features import features_of
-from crowdppl.judges.laplace import laplace
+from crowdppl.judges import Verdicts, simulate
+from crowdppl.judges.model import calibration, chains
+from crowdppl.judges.model.agreement import association, attenuation, consensus_weights, covariance
+from crowdppl.judges.model.calibration import PRIORS, calibrate, program
+from crowdppl.judges.model.features import features_of
+from crowdppl.judges.model.laplace import laplace
+from crowdppl.judges.people import human_likelihood
 
 NOT_PURE = chains.Pure(np.zeros(0, dtype=int), 0, 0.0)
 
@@ -97,14 +99,8 @@ def test_chains_forget_where_they_start():
     mode = laplace(features, log_human, weight, np.array([0.5]), np.array([1.0]), np.array([0.5]))
     D = 4000
     theta, log_scale, _ = chains.run(
-        chains.Likelihood(features, log_human, weight),
-        prior,
-        [mode],
-        np.zeros(D, dtype=int),
-        np.full((D, 1), 3.0),
-        np.full((D, 1), 1.5),
-        NOT_PURE,
-        np.zeros((D, 0), dtype=bool),
+        chains.Target(chains.Likelihood(features, log_human, weight), prior, [mode], NOT_PURE),
+        chains.Start(np.zeros(D, dtype=int), np.full((D, 1), 3.0), np.full((D, 1), 1.5), np.zeros((D, 0), dtype=bool)),
         rng=np.random.default_rng(0),
         sweeps=40,
     )
@@ -135,14 +131,13 @@ def test_systems_of_one_class_are_mixed_in_with_their_probability():
     mode = laplace(features, log_human, weight, np.array([0.5]), np.array([scale**-2]), np.array([0.5]))
     D = 4000
     theta, _, pure = chains.run(
-        chains.Likelihood(features, log_human, weight),
-        prior,
-        [mode],
-        np.zeros(D, dtype=int),
-        np.full((D, 1), 2.0),
-        np.full((D, 1), np.log(scale)),
-        chains.Pure(unit, 1, odds),
-        np.zeros((D, 1), dtype=bool),
+        chains.Target(chains.Likelihood(features, log_human, weight), prior, [mode], chains.Pure(unit, 1, odds)),
+        chains.Start(
+            np.zeros(D, dtype=int),
+            np.full((D, 1), 2.0),
+            np.full((D, 1), np.log(scale)),
+            np.zeros((D, 1), dtype=bool),
+        ),
         rng=np.random.default_rng(0),
         sweeps=60,
     )
@@ -171,14 +166,18 @@ def test_the_gaussian_of_chains(n):
     mode = laplace(features, log_human, weight, mean, 1 / variance, mean)
     D = 20_000
     state = chains._Chains(
-        chains.Likelihood(features, log_human, weight),
-        chains.Prior(np.ones(6, dtype=int), mean, np.zeros(6), np.ones(6)),
-        [mode],
-        np.zeros(D, dtype=int),
-        np.tile(mode.theta, (D, 1)),
-        np.tile(0.5 * np.log(variance), (D, 1)),
-        NOT_PURE,
-        np.zeros((D, 0), dtype=bool),
+        chains.Target(
+            chains.Likelihood(features, log_human, weight),
+            chains.Prior(np.ones(6, dtype=int), mean, np.zeros(6), np.ones(6)),
+            [mode],
+            NOT_PURE,
+        ),
+        chains.Start(
+            np.zeros(D, dtype=int),
+            np.tile(mode.theta, (D, 1)),
+            np.tile(0.5 * np.log(variance), (D, 1)),
+            np.zeros((D, 0), dtype=bool),
+        ),
     )
     middle, direction = state._gaussian(mode, np.tile(variance, (D, 1)), rng)
     assert middle[0] == pytest.approx(mode.theta, abs=1e-4)  # at its own scales the mean is the mode
@@ -441,7 +440,7 @@ def test_the_consensus_of_many_judges_is_that_of_few():
     around = rng.normal(size=(60, 40, 2)) * (rng.random((60, 40, 1)) < 0.6) + 0.5 * rng.normal(size=(60, 1, 2))
     with pytest.MonkeyPatch.context() as patch:
         dense = consensus_weights(covariance(around))
-        patch.setattr("crowdppl.judges.agreement.DENSE", 10)
+        patch.setattr("crowdppl.judges.model.agreement.DENSE", 10)
         sparse = covariance(around)
     assert issparse(sparse)
     assert consensus_weights(sparse) == pytest.approx(dense, rel=1e-4)

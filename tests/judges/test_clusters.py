@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 
 from crowdppl import DataError, judges
-from crowdppl.judges.system_table import question_weights
+from crowdppl.judges.tables.system_table import question_weights
 
 SHIFT, SCALE = {"s0": 0.3, "s1": 1.0}, 1.5
 
@@ -44,7 +44,7 @@ def test_with_all_truths_known_the_variance_is_that_of_the_clusters(result):
     _, labels = documents(0)
     passes = (labels["verdict"] == "pass").groupby([labels["system"], labels["item"].str.split("-").str[0]]).mean()
     table = result.systems("population").set_index("system")
-    from crowdppl.judges.system_table import rates
+    from crowdppl.judges.tables.system_table import rates
 
     drawn = rates(result, "population")
     for s, name in enumerate(result.rated[0]):

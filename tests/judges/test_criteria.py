@@ -8,7 +8,7 @@ from commands import run
 from crowdppl import DataError, OptionError, judges
 from crowdppl.data.table.questions import CRITERIA
 from crowdppl.errors import silent
-from crowdppl.judges.criteria_correlation import posterior
+from crowdppl.judges.tables.criteria_correlation import posterior
 
 WORDS = {"helpful": ("bad", "good"), "safe": ("fail", "pass")}
 RATES = {"helpful": (0.8, 0.4), "safe": (0.3, 0.9)}

@@ -9,8 +9,8 @@ from scipy.stats import binom
 from scipy.stats import t as student
 
 from crowdppl import judges
-from crowdppl.judges import drift
 from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.tables import drift
 from crowdppl.judges.verdicts import Verdicts
 
 

@@ -8,7 +8,7 @@ import torch
 from crowdppl import judges
 from crowdppl.errors import CrowdpplWarning, DataError, OptionError
 from crowdppl.judges import State, Verdicts
-from crowdppl.judges.system_table import rates
+from crowdppl.judges.tables.system_table import rates
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from judge_files import component, grade, inspect_log, result, sample
 
 from crowdppl import DataError, judges
 from crowdppl.errors import silent
-from crowdppl.judges.human_columns import labelled, with_usual_names
+from crowdppl.judges.people.human_columns import labelled, with_usual_names
 
 N = 12
 

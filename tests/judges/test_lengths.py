@@ -8,7 +8,7 @@ import pytest
 
 from crowdppl import DataError, OptionError, judges
 from crowdppl.judges import Verdicts
-from crowdppl.judges.length_bias import length_bias, sentences
+from crowdppl.judges.tables.length_bias import length_bias, sentences
 
 BIASED = (0.5, 0.5, 0.5, 0.0, 0.0, 0.0)
 

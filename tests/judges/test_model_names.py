@@ -7,7 +7,7 @@ import pytest
 
 from crowdppl.errors import silent
 from crowdppl.judges import Verdicts
-from crowdppl.judges.model_names import family_of, makers_of, notes_on, parts_of
+from crowdppl.judges.coding.model_names import family_of, makers_of, notes_on, parts_of
 
 
 def verdicts(names):

@@ -9,7 +9,8 @@ import pytest
 from scipy.optimize import minimize
 
 from crowdppl import DataError, OptionError, judges
-from crowdppl.judges import HumanLabels, Verdicts, pairwise
+from crowdppl.judges import HumanLabels, Verdicts
+from crowdppl.judges.model import pairwise
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from crowdppl import DataError, OptionError, judges
-from crowdppl.judges.passing import polarity, values
+from crowdppl.judges.coding.passing import polarity, values
 
 
 @pytest.mark.parametrize(

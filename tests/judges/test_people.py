@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import beta, norm
 
 from crowdppl import OptionError, judges
-from crowdppl.judges import HumanLabels, people
+from crowdppl.judges import HumanLabels
+from crowdppl.judges.people import errors as people
 
 COLUMNS = ["item", "annotator", "verdict"]
 

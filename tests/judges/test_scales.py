@@ -6,7 +6,7 @@ import pytest
 
 from crowdppl import DataError, judges
 from crowdppl.errors import silent
-from crowdppl.judges.scales import on_one_scale
+from crowdppl.judges.people.scales import on_one_scale
 
 RNG = np.random.default_rng(0)
 GRADE = RNG.integers(1, 6, 80)

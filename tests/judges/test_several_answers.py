@@ -8,7 +8,7 @@ import pytest
 from scipy.special import comb
 
 from crowdppl import DataError, OptionError, judges
-from crowdppl.judges import several_answers
+from crowdppl.judges.tables import several_answers
 
 
 def answers(seed, questions=80, number=4, accuracy=(0.8, 0.75, 0.85), rates=(0.5, 0.65)):

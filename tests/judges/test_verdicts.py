@@ -9,8 +9,8 @@ import pytest
 
 from crowdppl.errors import CrowdpplWarning, DataError, OptionError
 from crowdppl.judges import State, Verdicts
-from crowdppl.judges.model_names import family_of
-from crowdppl.judges.states import ABSTAINED, UNPARSEABLE
+from crowdppl.judges.coding.model_names import family_of
+from crowdppl.judges.coding.states import ABSTAINED, UNPARSEABLE
 
 
 def frame(**columns):

@@ -142,7 +142,7 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
     from crowdppl.data.readers.streams import local, source_name
     from crowdppl.data.table.questions import CRITERIA, only
     from crowdppl.data.table.questions import named as named_columns
-    from crowdppl.judges.human_columns import labelled, labelled_by_criterion
+    from crowdppl.judges.people.human_columns import labelled, labelled_by_criterion
     from crowdppl.judges.readers.formats import people_of, read_each
 
     stated = how_read.given()
@@ -216,8 +216,8 @@ def _further_tables(
         width: of intervals that are asked for, if stated.
     """
     from crowdppl.cli.display.panel import panels_in_words
-    from crowdppl.judges import several_answers, system_table
     from crowdppl.judges.smaller_panels import smaller_panels
+    from crowdppl.judges.tables import several_answers, system_table
 
     tables = {"next.csv": result.next(proposed)}
     if pass_at or several_answers.several(result):

@@ -8,7 +8,7 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console
-from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, grid
+from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, and_more, grid, legend
 
 if TYPE_CHECKING:
     from crowdppl import criticism
@@ -38,8 +38,7 @@ def _show_items(items: pd.DataFrame, what: str) -> None:
         )
         table.add_row(*map(escape, cells), "changed" if row["sure"] else "undecided")
     console.print(table)
-    if len(items) > SHOWN_ITEMS:
-        console.print(f"... and {len(items) - SHOWN_ITEMS:,} more items", style="dim")
+    and_more(items, SHOWN_ITEMS, "items")
 
 
 def _label(label: object, probability: float, width: int = 14) -> str:
@@ -72,11 +71,10 @@ def _show_workers(workers: pd.DataFrame, level: float, measure: str) -> None:
             style=None if row["changed"] else "dim",
         )
     console.print(table)
-    if len(workers) > SHOWN_WORKERS:
-        console.print(f"... and {len(workers) - SHOWN_WORKERS:,} more workers", style="dim")
+    and_more(workers, SHOWN_WORKERS, "workers")
     unit = (
         "grades, by how many those of a rater are lower than those of the mean rater of both results"
         if severity
         else "percentage points"
     )
-    console.print(f"Differences are in {unit}.", style="dim")
+    legend(f"Differences are in {unit}.")

@@ -9,7 +9,7 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console, in_command
-from crowdppl.cli.display.shared import SHOWN_ITEMS, grid, show_notes
+from crowdppl.cli.display.shared import SHOWN_ITEMS, and_more, grid, legend, show_notes
 
 if TYPE_CHECKING:
     from crowdppl import criticism
@@ -89,10 +89,9 @@ def show_comparison(comparison: criticism.Comparison, items: int) -> None:
         score = ("none", "") if pd.isna(row["elpd"]) else (f"{row['elpd']:,.1f}", gap)
         table.add_row(row["model"], f"{row['seconds']:.1f}", *score, f"{row['unreliable']:,}")
     console.print(table)
-    console.print(
+    legend(
         "elpd: expected log predictive density of all labels of an item left out, summed over items, in nats; "
-        "unreliable: items for which importance sampling fails (Pareto k above .7)",
-        style="dim",
+        "unreliable: items for which importance sampling fails (Pareto k above .7)"
     )
     if comparison.known:
         _show_scores(rows, comparison)
@@ -113,7 +112,7 @@ def _show_scores(rows: Sequence[dict[Any, Any]], comparison: criticism.Compariso
         interval = f"{row['low']:.3f}–{row['high']:.3f}"
         table.add_row(row["model"], f"{row['accuracy']:.3f}", interval, f"{row['log_loss']:.3f}", f"{row['best']:.0%}")
     console.print(table)
-    console.print("most accurate: probability, given these items, that no other model is more accurate", style="dim")
+    legend("most accurate: probability, given these items, that no other model is more accurate")
 
 
 def _show_disagreements(names: Sequence[str], comparison: criticism.Comparison, items: int) -> None:
@@ -133,8 +132,7 @@ def _show_disagreements(names: Sequence[str], comparison: criticism.Comparison, 
         cells = [f"{_short(row[f'label_{name}'])} {float(row[f'probability_{name}']):.2f}" for name in names]
         table.add_row(escape(str(row[shown.columns[0]])), *map(escape, cells))
     console.print(table)
-    if len(comparison.items) > len(shown):
-        console.print(f"... and {len(comparison.items) - len(shown):,} more items", style="dim")
+    and_more(comparison.items, len(shown), "items")
 
 
 def _short(label: Any, width: int = 14) -> str:
@@ -154,8 +152,7 @@ def _show_shares(names: Sequence[str], shares: pd.DataFrame) -> None:
     for row in shares.loc[sorted(kept)].to_dict("records"):
         table.add_row(escape(str(row["label"])), *(f"{row[name]:.1%}" for name in names))
     console.print(table)
-    if len(shares) > len(kept):
-        console.print(f"... and {len(shares) - len(kept):,} more classes, on which they differ less", style="dim")
+    and_more(shares, len(kept), "classes, on which they differ less")
 
 
 def show_check(check: criticism.PredictiveCheck, level: float) -> None:

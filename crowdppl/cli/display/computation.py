@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from crowdppl.cli.application import console, in_command
-from crowdppl.cli.display.shared import show_notes
+from crowdppl.cli.display.shared import legend, show_notes
 from crowdppl.inference.dependence.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior
 
@@ -38,17 +38,16 @@ def show_computation(posterior: Posterior, *, verbose: bool = False) -> None:
     info = posterior.info
     ran = f"{info['model']} by {info['method']} in {info['seconds']:.1f} s"
     if not verbose:
-        console.print(
+        legend(
             f"{ran}. {_intervals(posterior)} How they were computed and their coverage on public data: --verbose, run.json "
-            "or the appendix of the report.",
-            style="dim",
+            "or the appendix of the report."
         )
         return
     method = in_command(posterior.interval_method[0].upper() + posterior.interval_method[1:])
     console.print(f"{ran}. {escape(method)}")
     show_chains(info["facts"], _stored(posterior))
     console.print(escape(in_command(posterior.correlation)))
-    console.print(escape(posterior.coverage), style="dim")
+    legend(escape(posterior.coverage))
 
 
 def show_chains(facts: Mapping[str, Any], stored: str = "") -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console
-from crowdppl.cli.display.shared import COLOURS, MARKS, SHOWN_ITEMS, SHOWN_WORKERS, grid
+from crowdppl.cli.display.shared import COLOURS, MARKS, SHOWN_ITEMS, SHOWN_WORKERS, grid, legend
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import VERDICTS
 from crowdppl.posterior.workers.grading import has_criteria
@@ -60,10 +60,9 @@ def show_raters(shown: pd.DataFrame, title: str) -> None:
             style=COLOURS.get(mark, ""),
         )
     console.print(table)
-    console.print(
+    legend(
         "severity: by how many grades lower than the mean rater, on the same items; corr.: correlation of the grades with the "
-        "true ones; x: do not use unchecked; !: talk to them",
-        style="dim",
+        "true ones; x: do not use unchecked; !: talk to them"
     )
 
 
@@ -92,10 +91,9 @@ def show_criteria(posterior: Posterior, level: float) -> None:
     for row in rows.head(SHOWN_WORKERS).to_dict("records"):
         table.add_row(escape(str(row["criterion"])), *_among_others(row, "difficulty"))
     console.print(table)
-    console.print(
+    legend(
         "difficulty: by how many grades lower than by the mean criterion, of the same items by the same raters; all in "
-        "criteria.csv",
-        style="dim",
+        "criteria.csv"
     )
 
 
@@ -127,8 +125,7 @@ def show_rater_fit(posterior: Posterior, level: float) -> None:
         table.add_row(*map(escape, row))
     console.print(table)
     console.print(escape(content["sentence"]))
-    console.print(
+    legend(
         "infit, outfit: mean squared residuals of a rater's grades given the others; above the usual range: grades follow the "
-        "items more loosely than the crowd's",
-        style="dim",
+        "items more loosely than the crowd's"
     )

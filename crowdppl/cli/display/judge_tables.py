@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console
-from crowdppl.cli.display.shared import SHOWN_WORKERS, grid
+from crowdppl.cli.display.shared import SHOWN_WORKERS, and_more, grid
 
-BAR = 12  # characters
+BAR = 12  # characters of a bar, with a ring
 # Characters of a name that are shown at least, if other columns can be left out for it.
 NAME = 16
 
@@ -53,29 +53,35 @@ def show_table(
     console.print(table)
 
 
-def bar(uncorrected: float, corrected: float, low: float, high: float, width: int = BAR) -> str:
-    """Draw an interval, its mean and the uncorrected rate on the scale from 0 to 1, as text."""
+def show_rows(
+    title: str,
+    table: pd.DataFrame,
+    cells: Callable[[dict[Any, Any]], dict[str, str]],
+    names: set[str],
+    more: str,
+    *,
+    spare: tuple[str, ...] = (),
+    style: Callable[[dict[str, str]], str | None] | None = None,
+) -> None:
+    """Print the first rows of a table, and how many more it has.
 
-    def cell(x: float) -> int:
-        return max(0, min(width - 1, int(x * width)))
-
-    line = ["·"] * width
-    line[cell(low) : cell(high) + 1] = ["─"] * (cell(high) - cell(low) + 1)
-    if pd.notna(uncorrected):
-        line[cell(uncorrected)] = "○"
-    line[cell(corrected)] = "●"
-    return "".join(line)
+    Args:
+        title: above it.
+        table: with one row at least.
+        cells: of a row, by heading.
+        names: headings of the columns of names.
+        more: what further rows are, and the file that has all.
+        spare: as for :func:`show_table`.
+        style: of a row, by its cells.
+    """
+    rows = [cells(row) for row in table.head(SHOWN_WORKERS).to_dict("records")]
+    show_table(title, rows, names, [style(row) for row in rows] if style else None, spare)
+    and_more(table, SHOWN_WORKERS, more)
 
 
 def rate(value: float, share: bool) -> str:
     """Return a rate, as a percentage if it is a share."""
     return "none" if pd.isna(value) else f"{value:.1%}" if share else f"{value:.2f}"
-
-
-def and_more(all_rows: Sized, what: str, file: str) -> None:
-    """Say how many rows a table has beyond those that are shown, and where they are."""
-    if len(all_rows) > SHOWN_WORKERS:
-        console.print(f"... and {len(all_rows) - SHOWN_WORKERS:,} more {what} in {file}", style="dim")
 
 
 def change(row: dict[Any, Any], name: str) -> str:
@@ -96,8 +102,3 @@ def ranks(low: float, high: float) -> str:
 def number(value: Any, signed: bool) -> str:
     """Return a number with two decimals, with its sign if it is a difference."""
     return "none" if pd.isna(value) else f"{value:+.2f}" if signed else f"{value:.2f}"
-
-
-def legend(sentence: str) -> None:
-    """Print what columns of a table mean."""
-    console.print(sentence, style="dim")

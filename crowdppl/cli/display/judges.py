@@ -12,10 +12,7 @@ from crowdppl.cli.application import console, in_command
 from crowdppl.cli.display.judge_tables import (
     BAR,
     NAME,
-    and_more,
-    bar,
     between,
-    legend,
     number,
     ranks,
     rate,
@@ -32,7 +29,7 @@ from crowdppl.cli.display.panel import (
     show_versions,
     smaller,
 )
-from crowdppl.cli.display.shared import SHOWN_WORKERS
+from crowdppl.cli.display.shared import SHOWN_WORKERS, and_more, interval_bar, legend
 from crowdppl.report import judged
 
 if TYPE_CHECKING:
@@ -130,7 +127,7 @@ def show_correlations(result: CriteriaResult) -> None:
     ]
     title = "Correlation of criteria across items"
     show_table(title, rows, {"criterion", "other criterion"}, spare=("labelled",))
-    and_more(table, "pairs", "criteria_correlations.csv")
+    and_more(table, SHOWN_WORKERS, "pairs in criteria_correlations.csv")
     legend(judged.CORRELATIONS)
 
 
@@ -150,7 +147,7 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
     rows: list[dict[str, str]] = []
     for row in systems.head(SHOWN_WORKERS).to_dict("records"):
         ends = [float(row[f"corrected{end}"]) for end in ("_low", "_high")]
-        places = ((x - least) / (most - least) for x in (row["uncorrected"], row["corrected"], *ends))
+        mean, low, high, ring = ((x - least) / (most - least) for x in (row["corrected"], *ends, row["uncorrected"]))
         mark = "~" if transported and row["transported"] else " " if transported else ""
         rows.append(
             ({"rank": ranks(row["rank_low"], row["rank_high"])} if several else {})
@@ -162,7 +159,7 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
             }
             | _elo(row)
             | {
-                scale: bar(*places),
+                scale: interval_bar(mean, low, high, ring, BAR),
             }
         )
     what = "Systems" if several else "All items"
@@ -170,7 +167,7 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
     show_table(
         title, rows, {"system"}, ["yellow" if "~" in row["corrected"] else None for row in rows], (scale, "labelled")
     )
-    and_more(systems, "systems", "systems.csv")
+    and_more(systems, SHOWN_WORKERS, "systems in systems.csv")
     legend("labelled: items with human labels; ○ uncorrected, ● corrected")
     if transported:
         legend("~ transported: no item has a human label; judges are taken to treat it as they treat other systems")
@@ -208,7 +205,7 @@ def show_pass_at(result: JudgesResult, table: pd.DataFrame) -> None:
     show_table(
         f"Several answers to a question (intervals of {result.level:.0%})", rows, {"system"}, spare=("questions",)
     )
-    and_more(table, "rows", "pass_at_k.csv")
+    and_more(table, SHOWN_WORKERS, "rows in pass_at_k.csv")
     legend("one passes: pass@k; picked: rate of the answer of k with the best verdicts")
 
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from crowdppl.cli.application import console, in_command
 from crowdppl.cli.display.computation import show_chains
-from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_alert, show_notes
+from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, grid, legend, show_alert, show_notes
 from crowdppl.criticism import NumericChanges, NumericCheck, NumericComparison
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.report.numbers import shown
@@ -27,10 +27,7 @@ def show_result(
         _features(posterior, level)
     show_notes(posterior.notes + [one for one in posterior.warnings if one not in posterior.alerts])
     info = posterior.info
-    console.print(
-        f"{info['model']} by {info['method']} in {info['seconds']:.1f} s: {escape(posterior.interval_method)}.",
-        style="dim",
-    )
+    legend(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s: {escape(posterior.interval_method)}.")
     if verbose:
         facts = info["facts"]
         show_chains(facts)
@@ -82,9 +79,7 @@ def _workers(workers: pd.DataFrame, level: float) -> None:
             str(row["verdict"]),
         )
     console.print(table)
-    console.print(
-        "bias: above the value of the average item; slope: rise with the value; noise: standard deviation", style="dim"
-    )
+    legend("bias: above the value of the average item; slope: rise with the value; noise: standard deviation")
 
 
 def _features(posterior: NumericPosterior, level: float) -> None:

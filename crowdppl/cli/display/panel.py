@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from crowdppl.cli.application import console
 from crowdppl.cli.display.judge_tables import (
-    and_more,
     between,
     change,
-    legend,
     number,
+    show_rows,
     show_table,
 )
-from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS
+from crowdppl.cli.display.shared import SHOWN_ITEMS, SHOWN_WORKERS, and_more, legend
 from crowdppl.report import judged
 
 if TYPE_CHECKING:
@@ -75,13 +74,16 @@ def show_states(states: pd.DataFrame) -> None:
     order = lost[lost > 0].sort_values(ascending=False, kind="stable").index
     if not len(order):
         return
-    rows = [
-        {"judge": str(row["judge"]), "requests": f"{row['verdicts']:,}"}
-        | {name: f"{row[name]:,} ({row[name] / row['verdicts']:.1%})" if row[name] else "0" for name in STATES}
-        for row in states.loc[order].head(SHOWN_WORKERS).to_dict("records")
-    ]
-    show_table("Verdicts that were not given", rows, {"judge"})
-    and_more(order, "judges", "states.csv")
+    show_rows(
+        "Verdicts that were not given",
+        states.loc[order],
+        lambda row: (
+            {"judge": str(row["judge"]), "requests": f"{row['verdicts']:,}"}
+            | {name: f"{row[name]:,} ({row[name] / row['verdicts']:.1%})" if row[name] else "0" for name in STATES}
+        ),
+        {"judge"},
+        "judges in states.csv",
+    )
     legend("None of them counts as a failure of the item.")
 
 
@@ -89,19 +91,15 @@ def show_versions(versions: pd.DataFrame) -> None:
     """Print versions of judges compared on the items that both saw, if there are several."""
     if not len(versions):
         return
-    rows = [
-        {
-            "judge": str(row["judge"]),
-            "from": str(row["version_a"]),
-            "to": str(row["version_b"]),
-            "items": f"{row['items']:,}",
-            "difference": change(row, "difference"),
-            "better": f"{row['probability_better']:.0%}",
-        }
-        for row in versions.head(SHOWN_WORKERS).to_dict("records")
-    ]
-    show_table("Versions of a judge: share of correct verdicts on the same items", rows, {"judge", "from", "to"})
-    and_more(versions, "rows", "versions.csv")
+    show_rows(
+        "Versions of a judge: share of correct verdicts on the same items",
+        versions,
+        lambda row: (
+            {"judge": str(row["judge"]), "from": str(row["version_a"]), "to": str(row["version_b"])} | _compared(row)
+        ),
+        {"judge", "from", "to"},
+        "rows in versions.csv",
+    )
     legend("better: probability that the later version is more often correct")
 
 
@@ -109,29 +107,34 @@ def show_judge_pairs(pairs: pd.DataFrame, level: float) -> None:
     """Print the difference of the accuracies of pairs of judges, the clearest first."""
     if not len(pairs):
         return
-    rows = [
-        {
-            "judge": str(row["judge_a"]),
-            "other judge": str(row["judge_b"]),
-            "items": f"{row['items']:,}",
-            "difference": change(row, "difference"),
-            "better": f"{row['probability_better']:.0%}",
-        }
-        for row in pairs.head(SHOWN_WORKERS).to_dict("records")
-    ]
-    title = f"Judge against judge: difference of accuracy (intervals of {level:.0%})"
-    show_table(title, rows, {"judge", "other judge"}, spare=("items",))
-    and_more(pairs, "pairs", "judge_comparisons.csv")
+    show_rows(
+        f"Judge against judge: difference of accuracy (intervals of {level:.0%})",
+        pairs,
+        lambda row: {"judge": str(row["judge_a"]), "other judge": str(row["judge_b"])} | _compared(row),
+        {"judge", "other judge"},
+        "pairs in judge_comparisons.csv",
+        spare=("items",),
+    )
     legend("on the items that both judged; better: probability that the first judge is more accurate")
+
+
+def _compared(row: dict[Any, Any]) -> dict[str, str]:
+    """Return how two judges differ on the items of both."""
+    return {
+        "items": f"{row['items']:,}",
+        "difference": change(row, "difference"),
+        "better": f"{row['probability_better']:.0%}",
+    }
 
 
 def show_drift(drift: pd.DataFrame, result: JudgesResult) -> None:
     """Print whether judges have changed between versions and over time, if there are several versions or days."""
     if not len(drift):
         return
-    shown = drift.sort_values("p_value", kind="stable").head(SHOWN_WORKERS)
-    rows = [
-        {
+    show_rows(
+        f"Changes of judges at equal true labels (intervals of {result.level:.0%})",
+        drift.sort_values("p_value", kind="stable"),
+        lambda row: {
             "judge": str(row["judge"]),
             "from": str(row["before"]),
             "to": str(row["after"]),
@@ -139,13 +142,12 @@ def show_drift(drift: pd.DataFrame, result: JudgesResult) -> None:
             "measure": judged.measure(result, row["measure"]),
             "change": change(row, "change") if row["verdicts"] else "cannot be known",
             "": "changed" if row["changed"] else "",
-        }
-        for row in shown.to_dict("records")
-    ]
-    styles = ["yellow" if row[""] else None for row in rows]
-    title = f"Changes of judges at equal true labels (intervals of {result.level:.0%})"
-    show_table(title, rows, {"judge", "from", "to"}, styles, spare=("verdicts",))
-    and_more(drift, "rows", "drift.csv")
+        },
+        {"judge", "from", "to"},
+        "rows in drift.csv",
+        spare=("verdicts",),
+        style=lambda row: "yellow" if row[""] else None,
+    )
     legend(judged.drift_words(result))
 
 
@@ -153,19 +155,21 @@ def show_alternative(table: pd.DataFrame) -> None:
     """Print whether judges may take the place of a person, if three people or more share items."""
     if not len(table):
         return
-    rows = [
-        {
+    show_rows(
+        "May a judge take the place of a person?",
+        table,
+        lambda row: {
             "judge": str(row["judge"]),
             "people": f"{row['annotators']:,}",
             "items": f"{row['items']:,.0f}",
             "winning rate": f"{row['winning_rate']:.2f}",
             "as good": f"{row['advantage']:.1%}",
             "passes": "yes" if row["passes"] else "no",
-        }
-        for row in table.head(SHOWN_WORKERS).to_dict("records")
-    ]
-    show_table("May a judge take the place of a person?", rows, {"judge"}, spare=("items",))
-    and_more(table, "judges", "alternative_annotators.csv")
+        },
+        {"judge"},
+        "judges in alternative_annotators.csv",
+        spare=("items",),
+    )
     legend(judged.ALTERNATIVE)
 
 
@@ -173,19 +177,20 @@ def show_people(people: pd.DataFrame, level: float) -> None:
     """Print the errors of people, if there are any."""
     if not len(people):
         return
-    rows = [
-        {
+    show_rows(
+        f"People: probability of an incorrect label (intervals of {level:.0%})",
+        people,
+        lambda row: {
             "person": str(row["annotator"]),
             "labels": f"{row['labels']:,}",
             "shared": f"{row['shared_items']:,}",
             "error": f"{row['error']:.1%}"
             + ("" if row["basis"] != "learned" else " " + between(row["error_low"], row["error_high"], True)),
             "basis": row["basis"],
-        }
-        for row in people.head(SHOWN_WORKERS).to_dict("records")
-    ]
-    show_table(f"People: probability of an incorrect label (intervals of {level:.0%})", rows, {"person"})
-    and_more(people, "people", "people.csv")
+        },
+        {"person"},
+        "people in people.csv",
+    )
     legend("shared: items that others labelled, too")
 
 
@@ -203,8 +208,7 @@ def show_next(items: pd.DataFrame) -> None:
         for row in items.head(SHOWN_ITEMS).to_dict("records")
     ]
     show_table(f"Label next: {len(items):,} item{'s' if len(items) > 1 else ''}", rows, {"item", "system", "opponent"})
-    if len(items) > SHOWN_ITEMS:
-        console.print(f"... and {len(items) - SHOWN_ITEMS:,} more in next.csv", style="dim")
+    and_more(items, SHOWN_ITEMS, "in next.csv")
     legend("mean width after: expected width of the intervals with this label and those above")
 
 

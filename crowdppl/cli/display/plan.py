@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from crowdppl.cli.application import console
-from crowdppl.cli.display.shared import grid
+from crowdppl.cli.display.shared import grid, legend
 
 if TYPE_CHECKING:
     from crowdppl import criticism
@@ -49,6 +49,6 @@ def show(plan: criticism.Plan) -> None:
         if "mae" in plan.table
         else "accuracy: share of the labels that are right"
     )
-    console.print(meaning, style="dim")
+    legend(meaning)
     for sentence in plan.sentences:
         console.print(escape(sentence))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Container, Iterable, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,23 @@ def show_notes(sentences: Sequence[str]) -> None:
         console.print(f"[yellow]Note:[/yellow] {escape(in_command(sentence))}")
 
 
+def legend(sentence: str) -> None:
+    """Print what columns of a table mean."""
+    console.print(sentence, style="dim")
+
+
+def and_more(rows: Sized, shown: int, what: str) -> None:
+    """Say how many rows a table has beyond those that are shown.
+
+    Args:
+        rows: all of them.
+        shown: how many are shown at most.
+        what: what the others are, and where.
+    """
+    if len(rows) > shown:
+        legend(f"... and {len(rows) - shown:,} more {what}")
+
+
 def show_report(path: Path) -> None:
     """Print where the report is."""
     console.print(f"Wrote {escape(str(path))} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser.")
@@ -97,12 +115,17 @@ def show_first(
         console.print(f"... and {len(rows) - len(shown):,} more in {file}")
 
 
-def interval_bar(mean: float, low: float, high: float) -> str:
-    """Draw an interval on the scale from 0 to 1, as text."""
+def interval_bar(mean: float, low: float, high: float, ring: float = math.nan, width: int = BAR) -> str:
+    """Draw an interval and its mean on the scale from 0 to 1, as text, perhaps with a ring at another value."""
     if pd.isna(low):
         low = high = mean
-    cell = [min(BAR - 1, int(x * BAR)) for x in (low, mean, high)]
-    line = ["·"] * BAR
-    line[cell[0] : cell[2] + 1] = ["─"] * (cell[2] - cell[0] + 1)
-    line[cell[1]] = "●"
+
+    def cell(x: float) -> int:
+        return max(0, min(width - 1, int(x * width)))
+
+    line = ["·"] * width
+    line[cell(low) : cell(high) + 1] = ["─"] * (cell(high) - cell(low) + 1)
+    if pd.notna(ring):
+        line[cell(ring)] = "○"
+    line[cell(mean)] = "●"
     return "".join(line)

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from crowdppl.cli.application import console
 from crowdppl.cli.display.grades import show_raters
-from crowdppl.cli.display.shared import BAR, COLOURS, MARKS, SHOWN_WORKERS, grid, interval_bar
+from crowdppl.cli.display.shared import BAR, COLOURS, MARKS, SHOWN_WORKERS, grid, interval_bar, legend
 from crowdppl.posterior.effects import has_effects
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.spans import MEASURES as SPAN_MEASURES
@@ -46,10 +46,7 @@ def show_workers(workers: pd.DataFrame, level: float) -> None:
             style=COLOURS.get(mark, ""),
         )
     console.print(table)
-    console.print(
-        "accuracy: probability that a further annotation is correct; x: do not use unchecked; !: retrain",
-        style="dim",
-    )
+    legend("accuracy: probability that a further annotation is correct; x: do not use unchecked; !: retrain")
 
 
 def _show_markers(workers: pd.DataFrame, title: str) -> None:
@@ -66,10 +63,9 @@ def _show_markers(workers: pd.DataFrame, title: str) -> None:
         errors = [row["boundary_errors"], row["type_errors"]]
         table.add_row(escape(str(row["worker"])), *cells, *("" if pd.isna(part) else f"{part:.0%}" for part in errors))
     console.print(table)
-    console.print(
+    legend(
         "precision: share of the worker's spans that are right; recall: share of the spans there that the worker marked; ends, "
-        "type: share of the worker's spans with wrong ends, or with a wrong type",
-        style="dim",
+        "type: share of the worker's spans with wrong ends, or with a wrong type"
     )
 
 

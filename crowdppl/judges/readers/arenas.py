@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content, first, mapping, parsed
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.readers.tables import standard_names
-from crowdppl.judges.states import State
 
 # Names of verdicts on pairs.
 FIRST, SECOND, TIE = "first", "second", "tie"

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl.errors import DataError
+from crowdppl.judges.coding.states import State
+from crowdppl.judges.coding.units import turn_of
 from crowdppl.judges.readers.arenas import FIRST, SECOND, TIE, winner
 from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
-from crowdppl.judges.states import State
-from crowdppl.judges.units import turn_of
 
 # MT-bench's rating of a reply without one, AlpacaEval's name of an answer that was not read, and that of OpenAI's evals.
 _NO_RATING, _ERROR, _INVALID = -1, "error", "__invalid__"

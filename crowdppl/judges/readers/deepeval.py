@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
-from crowdppl.judges.states import State
 
 _CASES = ("testCases", "test_cases", "conversationalTestCases", "test_results", "testResults")
 _METRICS = ("metricsData", "metrics_data", "metricsMetadata", "metrics_metadata")

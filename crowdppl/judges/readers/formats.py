@@ -19,7 +19,8 @@ from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.table import questions
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
-from crowdppl.judges import criteria
+from crowdppl.judges.coding import criteria
+from crowdppl.judges.coding.verdict_columns import ROLES, table_of
 from crowdppl.judges.readers import (
     arenas,
     benchmarks,
@@ -37,7 +38,6 @@ from crowdppl.judges.readers import (
 from crowdppl.judges.readers.archives import ENDING, opened
 from crowdppl.judges.readers.content import Content
 from crowdppl.judges.readers.rows import Collector, VerdictRows
-from crowdppl.judges.verdict_columns import ROLES, table_of
 from crowdppl.judges.verdicts import Verdicts
 
 

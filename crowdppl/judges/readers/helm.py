@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from crowdppl.errors import DataError
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
-from crowdppl.judges.states import State
 
 # Keys of an annotation: a number of a model, an equivalence that a model states, and the number of a single judge.
 _SCORE = re.compile(r"(?P<model>.+)_score")

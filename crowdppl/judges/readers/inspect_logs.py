@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl.errors import DataError
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content, characters, first, mapping, objects
 from crowdppl.judges.readers.rows import Collector
-from crowdppl.judges.states import State
 
 # How Inspect's own model graders explain a reply without a grade; the value is then I (incorrect), or not a number.
 _NO_GRADE = "grade not found"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl.errors import DataError
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content
 from crowdppl.judges.readers.rows import Collector
-from crowdppl.judges.states import State
 
 # Keys of a sample that are not metrics.
 _KEYS = {

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content, first, mapping, numbers_or_texts, objects
 from crowdppl.judges.readers.rows import Collector
-from crowdppl.judges.states import State
 
 # A column with the score of a metric, with the version of its prompt: answer_correctness/v1/score.
 _SCORE = re.compile(r"(?P<metric>[^/]+)(/v\d+)?/(score|value)")

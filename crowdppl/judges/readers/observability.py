@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.errors import DataError
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content, characters, first, parsed
 from crowdppl.judges.readers.rows import Collector
 from crowdppl.judges.readers.tables import is_table
-from crowdppl.judges.states import State
 
 Row = Mapping[str, Any]
 

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from crowdppl.judges.coding.states import State
 from crowdppl.judges.readers.content import Content, asked_name, characters, mapping, objects
 from crowdppl.judges.readers.rows import Collector
-from crowdppl.judges.states import State
 
 # How graders explain a reply that they could not read, in versions that do not mark it.
 _UNREADABLE = ("could not extract json", "produced malformed response", "could not parse", "invalid json")

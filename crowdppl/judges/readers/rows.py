@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.errors import DataError, listed, suggestion
-from crowdppl.judges.criteria import SEVERAL_METRICS
-from crowdppl.judges.states import State
+from crowdppl.judges.coding.criteria import SEVERAL_METRICS
+from crowdppl.judges.coding.states import State
 
 # Between the model of a judge and what it measures, in the name of a judge.
 SEPARATOR = ": "

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.judges.lengths import LENGTHS, OPPONENT_LENGTHS
+from crowdppl.judges.coding.lengths import LENGTHS, OPPONENT_LENGTHS
+from crowdppl.judges.coding.table import OF_CALLS
 from crowdppl.judges.readers.content import Content
-from crowdppl.judges.table import OF_CALLS
 
 # Names of columns by role, in order of preference, compared without capitals. Other tools spell the word for a verdict in two
 # ways.

@@ -15,6 +15,7 @@ import pandas as pd
 
 from crowdppl.arguments import Identifier, Level, NonNegativeInt, TwoOrMore, checked
 from crowdppl.errors import OptionError
+from crowdppl.posterior.intervals import equal_tailed, tails
 from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers.others import GRID, accuracy_density, class_by_others, differences, quantiles
@@ -66,7 +67,7 @@ def accuracy_over_time(
     chosen = list(_in_time(posterior, worker, 2 * windows if worker is None else windows))
     parts = [part for _, order in chosen for part in np.array_split(order, windows)]
     density = _densities(posterior, parts)
-    low, high = quantiles(density, np.array([(1 - level) / 2, (1 + level) / 2])).T
+    low, high = quantiles(density, np.array(tails(level))).T
     return pd.DataFrame(
         {
             "worker": pd.Series([name for name, _ in chosen for _ in range(windows)], dtype=object).infer_objects(),
@@ -105,7 +106,7 @@ def accuracy_change(
     density = _densities(posterior, [part for _, order in chosen for part in np.array_split(order, 2)])
     first, second = density[::2], density[1::2]
     values, worse = differences(first, second)
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    low, high = equal_tailed(values, level, axis=1)
     return pd.DataFrame(
         {
             "worker": pd.Series([name for name, _ in chosen], dtype=object).infer_objects(),

@@ -10,6 +10,7 @@ import pandas as pd
 
 from crowdppl.arguments import Level, checked
 from crowdppl.errors import OptionError
+from crowdppl.posterior.intervals import jeffreys
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.variables import PosteriorVariables
@@ -62,8 +63,6 @@ def gold_accuracy(
 
 def _scores(total: Array, correct: Array, level: float) -> dict[str, Array]:
     """Return the columns of a table of numbers of annotations and of correct ones, ``(R,)`` each."""
-    from scipy.special import betaincinv  # here: slow to import
-
-    low, high = (betaincinv(0.5 + correct, 0.5 + total - correct, q) for q in ((1 - level) / 2, (1 + level) / 2))
+    low, high = jeffreys(correct, total - correct, level)
     score = np.where(total > 0, correct / np.maximum(total, 1), np.nan)
     return {"annotations": total, "correct": correct, "score": score, "low": low, "high": high}

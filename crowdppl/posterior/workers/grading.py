@@ -11,6 +11,7 @@ import pandas as pd
 from crowdppl.data.table.identifier_checks import numbers
 from crowdppl.errors import DataError
 from crowdppl.posterior import viewed
+from crowdppl.posterior.intervals import tails
 from crowdppl.posterior.measures import ENDS, default_level, interval
 from crowdppl.posterior.variables import PosteriorVariables
 
@@ -142,7 +143,7 @@ def item_table(posterior: PosteriorVariables, level: float | None = None) -> pd.
     p = posterior.probability()
     below = p.cumsum(1)
     # Ends of the smallest interval of grades that leaves at most half of the rest on either side.
-    low, high = ((below < end - 1e-12).sum(1) for end in ((1 - level) / 2, (1 + level) / 2))
+    low, high = ((below < end - 1e-12).sum(1) for end in tails(level))
     item, _, _ = posterior.annotation_index()
     return pd.DataFrame(
         {

@@ -11,6 +11,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.arguments import Identifier, Level, NonNegativeInt, PositiveInt, checked
 from crowdppl.errors import OptionError
+from crowdppl.posterior.intervals import equal_tailed
 from crowdppl.posterior.measures import LOWER_IS_BETTER, default_level
 from crowdppl.posterior.variables import PosteriorVariables
 
@@ -43,7 +44,7 @@ def summarise_ranks(
     if len(ranks) < 2:  # a single draw: the uncertainty of the order is unknown
         low, middle, high = np.ones(J), ranks[0], np.full(J, J)
     else:
-        low, middle, high = np.quantile(ranks, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0)
+        (low, high), middle = equal_tailed(ranks, level), np.quantile(ranks, 0.5, axis=0)
     low, high = np.floor(low + 1e-9).astype(int), np.ceil(high - 1e-9).astype(int)
     texts = [_place_text(m, a, b, J) for m, a, b in zip(middle, low, high, strict=True)]
     return pd.DataFrame({"rank": middle, "rank_low": low, "rank_high": high, "place": texts})

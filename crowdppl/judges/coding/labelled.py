@@ -1,0 +1,256 @@
+"""The column of verdicts as codes of labels and states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.table.identifier_checks import variants
+from crowdppl.data.table.identifiers import encode
+from crowdppl.data.table.missing_words import codes_for_nothing, words_for_nothing
+from crowdppl.data.table.spellings import alike, folded
+from crowdppl.errors import DataError, listed, warn
+from crowdppl.judges.coding import replies
+from crowdppl.judges.coding.marks import bare, unmarked
+from crowdppl.judges.coding.passing import polarity
+from crowdppl.judges.coding.states import State, classify, normalised, statuses
+from crowdppl.judges.coding.table import Table
+
+# A sentence with a verdict behind it, or before it, also with a reason.
+_SENTENCES = (
+    re.compile(r".*\s\S*[.:!?\n]\s+(\S+)", re.DOTALL),
+    re.compile(r"(\S+?)[.:!?\n]\s.*\s.*", re.DOTALL),
+    re.compile(
+        r"(\S+?)(?:[,;]|\s[-\u2013\u2014])?(?:\s(?:because|since)\b.*|(?<=[,;\u2013\u2014-])(?:\s+\S+){4,})",
+        re.DOTALL | re.IGNORECASE,
+    ),
+)
+# Replies of judges that give no verdict.
+_FAILED = re.compile(
+    r"\b(time(d)? ?out|rate[ _-]?limit(ed)?|quota exceeded|content[ _-]filter(ed)?|safety|blocked|as an ai)\b"
+    r"|\b(can't|cannot|can not|unable to|won't) (answer|assist|help|evaluate|judge|comply|provide)\b"
+    r"|^(i('m| am)? )?(sorry|cannot|can't|can not|unable)\b|^i (won't|will not|refuse)\b",
+    re.IGNORECASE,
+)
+
+Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.int64]
+
+
+class Labelled(NamedTuple):
+    """Codes ``(n,)``, -1 without a label, and names ``(K,)`` of labels, the state of each row ``(n,)``, and what is declared."""
+
+    label: Codes
+    labels: Array
+    state: npt.NDArray[np.int8]
+    ordered: bool | None
+
+
+def labelled(
+    table: Table,
+    judge: Codes,
+    words: dict[str, State],
+    labels: list[Any] | None,
+    ordered: bool | None,
+    notes: list[str],
+) -> Labelled:
+    """Code the column of verdicts.
+
+    Args:
+        table: the verdicts, with the roles ``verdict``, ``score`` and ``status``.
+        judge: judge of each row, ``(n,)``.
+        words: texts that stand for states.
+        labels: declared classes.
+        ordered: whether the classes are ordered.
+        notes: receives what is unusual.
+
+    Raises:
+        DataError: if there is neither a column of verdicts nor one of scores, or a verdict cannot be used.
+    """
+    stated, status = words, table.column("status")
+    column, words = _verdicts(table, words, labels or (), notes)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        ordered = bool(column.cat.ordered) if ordered is None else ordered
+        if labels is None:
+            categories = column.cat.categories.tolist()
+            labels = [c for c in categories if not (isinstance(c, str) and normalised(c) in {"", *words})] or None
+    where = table.where("verdict")
+    verdict = classify(
+        column,
+        words,
+        None if status is None else statuses(status, table.where("status")),
+        where,
+        declared=frozenset(normalised(one) for one in labels or () if isinstance(one, str)),
+        pairs=table.columns["opponent"] is not None,
+    )
+    given = np.flatnonzero(~verdict.label.missing)
+    codes, names = encode(verdict.label.take(given), labels, "label", where, rows=given, ordered=True)
+    if labels is None:
+        codes, names = _folded(codes, names, judge[given], table.source, notes)
+    label = np.full(len(column), -1, dtype=np.int64)
+    label[given] = codes
+    # Replies without a verdict have a note of their own.
+    noted = {
+        text: n for text, n in verdict.words.items() if normalised(text) in stated or normalised(text) not in words
+    }
+    _review(names, noted, table.source, notes)
+    if labels is None:
+        notes += _perhaps_nothing(names, table.source)
+        notes += _sentences(names, table.source)
+    return Labelled(label, names, verdict.state, ordered)
+
+
+def _verdicts(
+    table: Table, words: dict[str, State], labels: Sequence[Any], notes: list[str]
+) -> tuple[pd.Series[Any], dict[str, State]]:
+    """Return the column of verdicts, read out of replies, and the texts that stand for states; of scores alone, no verdicts.
+
+    Raises:
+        DataError: if there is neither a column of verdicts nor one of scores.
+    """
+    column = table.column("verdict")
+    if column is not None:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            return column, words
+        return replies.verdicts_in(column, table.where("verdict"), notes, words, labels)
+    if table.column("score") is None:
+        raise DataError(
+            f"{table.source}: no column 'verdict' and no column 'score'; columns are "
+            f"{listed(map(str, table.frame.columns), 12)}; name the column of verdicts with verdict=..., or that of scores "
+            f"with score=..."
+        )
+    return pd.Series(np.full(len(table.frame), None), dtype=object), words
+
+
+def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[str]) -> tuple[Codes, Array]:
+    """Return labels with spellings of one name as one, the most frequent: not those that a judge uses apart."""
+    groups = _spellings(codes, names, judge) if names.dtype == object else []
+    if not groups:
+        return codes, names
+    names = names.copy()
+    place = {name: n for n, name in enumerate(names.tolist())}
+    count = np.bincount(codes, minlength=len(names))
+    to = np.arange(len(names))
+    with_marks = False
+    for group in groups:
+        same = [place[name] for name in group]
+        # A spelling without marks, and the most frequent one.
+        best = max(same, key=lambda n: (folded(str(names[n])) == bare(str(names[n])), count[n]))
+        to[same] = best
+        others = [names[n] for n in same if n != best]
+        plain = unmarked(str(names[best]))
+        if plain and plain not in place:
+            others = [*others, names[best]] if plain != names[best] else others
+            names[best] = plain
+        rows = int(count[same].sum() - (count[best] if plain in place else 0))
+        marked = len({folded(name) for name in group}) > 1
+        with_marks |= marked
+        notes.append(
+            f"{source}: {rows:,} verdicts {listed(others)} read as {names[best]!r}, which differ in capitals or white "
+            f"space{' or marks around them' if marked else ''}"
+        )
+    kept = np.unique(to)
+    if with_marks:
+        _unmark(names, kept, source, notes)
+    order = np.argsort(names[kept], kind="stable")
+    place_of = np.empty(len(order), dtype=np.int64)
+    place_of[order] = np.arange(len(order))
+    return place_of[np.searchsorted(kept, to)[codes]], names[kept][order]
+
+
+def _spellings(codes: Codes, names: Array, judge: Codes) -> list[list[str]]:
+    """Return groups of names that are spellings of one class.
+
+    Capitals may tell classes apart, where a judge uses several and none passes or fails by its name; marks never do.
+    """
+    groups = alike(names.tolist(), bare)
+    if not groups:
+        return []
+    used = pd.DataFrame({"name": names[codes], "judge": judge}).drop_duplicates()
+    out = []
+    for group in groups:
+        forms = used[used["name"].isin(group)]
+        forms = forms.assign(name=forms["name"].map(unmarked)).drop_duplicates()
+        apart = forms["judge"].duplicated().any() and not polarity(bare(group[0]))
+        out += alike(group, unmarked) if apart else [group]
+    return out
+
+
+def _unmark(names: Array, kept: Array, source: str, notes: list[str]) -> None:
+    """Rename classes with marks in place, where others have lost theirs: all have their names without, or none."""
+    taken = set(names[kept].tolist())
+    renamed: dict[str, str] = {}
+    for n in kept.tolist():
+        plain = unmarked(names[n])
+        if plain and plain not in taken:
+            renamed[names[n]] = plain
+            names[n] = plain
+            taken.add(plain)
+    if renamed:
+        first = next(iter(renamed))
+        notes.append(
+            f"{source}: verdicts {listed(renamed)} are named without the marks around them, as others are, such as {first!r} as "
+            f"{renamed[first]!r}"
+        )
+
+
+def _sentences(names: Array, source: str) -> list[str]:
+    """Return a note on verdicts that are sentences and end or begin with another verdict: ``The answer is right. PASS``."""
+    plain = {bare(name): name for name in names.tolist() if isinstance(name, str)}
+    for name in plain.values():
+        ends = [part for form in _SENTENCES if (match := form.fullmatch(name.strip())) for part in match.groups()]
+        end = next((plain[key] for part in ends if (key := bare(part)) in plain and plain[key] != name), None)
+        if end is not None:
+            return [
+                f"{source}: {name!r} is taken for a class of its own, though it has the verdict {end!r} at its end or beginning; "
+                f"if that is meant, write it in its place"
+            ]
+    return []
+
+
+def _perhaps_nothing(names: Array, source: str) -> list[str]:
+    """Return a note on verdicts that may stand for none, such as "timeout", -1, or a reply without a verdict."""
+    texts = [str(name) for name in names.tolist()]
+    doubtful = codes_for_nothing(texts)
+    if names.dtype == object:
+        failed = [text for text in texts if _FAILED.search(text)]
+        nothing, unclear = words_for_nothing(texts)
+        doubtful = list(dict.fromkeys([*doubtful, *sorted(nothing), *unclear, *failed]))
+    if not doubtful or len(doubtful) == len(texts):
+        return []
+    advice = "list it in unparseable=[...] or abstained=[...]" if names.dtype == object else "leave these cells blank"
+    return [f"{source}: {listed(doubtful, 3)} taken for a class; if it stands for no verdict, {advice}"]
+
+
+def with_scores(judge: Codes, verdicts: Labelled, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
+    """Return the states ``(n,)``, with the scores of judges that never give a verdict as ``GIVEN``."""
+    gives_labels = np.isin(judge, judge[verdicts.label >= 0])
+    state = verdicts.state.copy()
+    state[np.isfinite(scores) & ~gives_labels & (state == State.MISSING)] = State.GIVEN
+    return state
+
+
+def _review(names: Array, words: dict[str, int], source: str, notes: list[str]) -> None:
+    """Note texts that were taken for states, and labels that are probably meant to be the same."""
+    counts = ", ".join(f"{count:,} {text!r}" for text, count in words.items())
+    if words:
+        notes.append(
+            f"{source}: read as states, not as verdicts: {counts}; if one is a class, declare it with labels=[...]"
+        )
+    if len(names) == 1:
+        beside = f" beside {counts}, read as states" if words else ""
+        notes.append(
+            f"{source}: every verdict is {listed(names.tolist())}{beside}; declare all classes with labels=[...]"
+        )
+        warn(notes[-1])
+    for name, other in variants(names)[:1]:
+        notes.append(
+            f"{source}: labels {name!r} and {other!r} differ in capitals or white space only, and are different classes; write "
+            f"them alike if they are the same"
+        )
+        warn(notes[-1])

@@ -1,0 +1,1 @@
+"""The model of the true label given all verdicts, and its posterior."""
