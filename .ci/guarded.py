@@ -39,6 +39,7 @@ COMPUTATION = [
     ),
     "tests/catalog.py",
     "tests/conftest.py",
+    "tests/shared.py",
     "tests/crowds.py",
 ]
 # The whole library: what commands, notebooks and other packages touch.

@@ -356,6 +356,15 @@ def in_turn(values, every, name=None, *, night=True):
     return [pytest.param(*value, id=named(value), marks=turn(n, every, night)) for n, value in enumerate(each)]
 
 
+def each_by_one(kinds, methods):
+    """Return a parameter for every kind and method; fast is each kind by one of the methods in turn, and the others are slow."""
+    return [
+        pytest.param(kind, method, id=f"{kind}-{method}", marks=turn(n - m, len(methods), night=False))
+        for n, kind in enumerate(kinds)
+        for m, method in enumerate(methods)
+    ]
+
+
 class Stop(Exception):
     """Raised in the middle of a fit by :func:`stopping`."""
 

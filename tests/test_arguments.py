@@ -679,7 +679,22 @@ def test_every_public_callable_has_a_row(place):
     assert set(PUBLIC) - set(calls(place)) - TAKES_NOTHING - INTERNAL == set()
 
 
-@pytest.mark.parametrize("name", sorted(set(PUBLIC) - TAKES_NOTHING - INTERNAL))
+# What fits again for every value that passes its check.
+LONG = {
+    "criticism.compare_numbers",
+    "judges.alternative_annotators",
+    "judges.fit_criteria",
+    "report.page",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in LONG))
+        for name in sorted(set(PUBLIC) - TAKES_NOTHING - INTERNAL)
+    ],
+)
 def test_wrong_values_are_refused_in_one_line(name, place, monkeypatch):
     """Refused where the check of the argument refuses; where it does not, the function works or refuses for itself."""
     function, base = PUBLIC[name], calls(place)[name]

@@ -25,13 +25,16 @@ WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf
 LONG = {
     "building-blocks",
     "conal",
+    "crowd-mixture",
     "custom-models",
+    "grades",
     "inspection",
     "judged-systems",
     "judges",
     "lia",
     "numbers",
     "pyro-program",
+    "raykar",
 }
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,7 +56,12 @@ def imported(name, path, names):
 
 
 MODULES = modules()
-IMPORTS = {name: imported(name, path, MODULES) for name, path in MODULES.items()}
+
+
+@cache
+def imports():
+    """Return what each module imports; not as tests are collected, which every process does."""
+    return {name: imported(name, path, MODULES) for name, path in MODULES.items()}
 
 
 def layer(name):
@@ -67,7 +73,7 @@ def test_imports_run_one_way():
     wrong = []
     for name in MODULES:
         package = name.split(".")[:2]
-        for other in sorted(IMPORTS[name]):
+        for other in sorted(imports()[name]):
             if layer(other) > layer(name):
                 wrong.append(f"{name} imports {other}, of a later layer")
             elif layer(other) == layer(name) and other.split(".")[:2] != package:
@@ -77,7 +83,7 @@ def test_imports_run_one_way():
 
 def test_there_is_no_cycle():
     """No module imports itself by way of others."""
-    left = {name: set(others) for name, others in IMPORTS.items()}
+    left = {name: set(others) for name, others in imports().items()}
     while ready := [name for name, others in left.items() if not others]:
         for name in ready:
             del left[name]

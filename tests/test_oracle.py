@@ -335,7 +335,17 @@ def test_a_random_number_of_zero_draws_nothing_impossible(dtype, monkeypatch):
         assert actual.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("case", in_turn([c for c in CASES if "gibbs" in c.methods], 3, night=False))
+# Sixty of their steps take seconds; tests/models has a fast test of each of them.
+LONG = ("graded-facets", "features-and-effects")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(*one.values, id=one.id, marks=[*one.marks, *[pytest.mark.slow] * one.id.startswith(LONG)])
+        for one in in_turn([c for c in CASES if "gibbs" in c.methods], 3, night=False)
+    ],
+)
 def test_gibbs_draws_parameters_from_their_conditional(case):
     """Parameters given truths, the step repeated with the truths held: means and mean squares against importance sampling.
 

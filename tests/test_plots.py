@@ -114,7 +114,8 @@ def test_calibration_and_curves(crowd):
 @pytest.mark.parametrize("method", ["em", "svi", "gibbs"])
 def test_traces(method):
     frame, _ = crowd_with_characters(items=60, each=20)
-    posterior = fitted(frame, method=method, num_samples=50)
+    options = {"max_iter": 60} if method == "svi" else {}
+    posterior = fitted(frame, method=method, num_samples=50, **options)
     ax = plots.trace(posterior)
     assert ax.get_xlabel() == ("draw" if method == "gibbs" else "iteration")
     assert len(ax.lines) >= 1

@@ -378,7 +378,8 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", in_turn(OPTIONS, 4, night=False))
+@pytest.mark.slow
+@pytest.mark.parametrize("method", OPTIONS)
 def test_commands(method, table, tmp_path):
     runner, out = CliRunner(), tmp_path / "out"
     labels = str(table / "labels.csv")

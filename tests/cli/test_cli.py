@@ -70,7 +70,8 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("case", in_turn(KNOWN, 4, night=False))
+@pytest.mark.slow
+@pytest.mark.parametrize("case", KNOWN)
 def test_known_truths_are_read_equally_by_all_commands(case, quiz):
     """`--truth` is a column and `--truth-file` a table in `fit` and in `calibrate`, with all column options."""
     options = (*quiz, *KNOWN[case], "--method", "em")

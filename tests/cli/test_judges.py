@@ -53,13 +53,17 @@ def written(files):
     return run("judges", files / "verdicts.csv", *words).output, files / "out"
 
 
-def test_what_is_printed(written, files):
+@pytest.fixture(scope="module")
+def result(files):
+    """What the command fits, without it."""
+    return crowdppl.judges.fit(crowdppl.judges.read(files / "verdicts.csv"), pd.read_csv(files / "human.csv"))
+
+
+def test_what_is_printed(written, result):
     output = " ".join(written[0].split())
     assert "60 of 240 items have human labels, taken as a random sample." in output
     assert "! No item of 's3' has a human label" in output
     # Uncorrected and corrected side by side, best first, the transported system marked.
-    verdicts = crowdppl.judges.read(files / "verdicts.csv")
-    result = crowdppl.judges.fit(verdicts, pd.read_csv(files / "human.csv"))
     for row in result.systems().to_dict("records"):
         mark = "~" if row["system"] == "s3" else ""
         ends = f"({100 * row['corrected_low']:.1f}–{100 * row['corrected_high']:.1f})"
@@ -99,10 +103,9 @@ def test_what_is_printed(written, files):
     assert "Note: verdicts.csv: read as states" in output
 
 
-def test_what_is_written(written, files):
+def test_what_is_written(written, result):
     _, out = written
     assert {path.name for path in out.iterdir()} == set(folder.FILES) - set(folder.OF_CRITERIA)
-    result = crowdppl.judges.fit(crowdppl.judges.read(files / "verdicts.csv"), pd.read_csv(files / "human.csv"))
     expected = {
         "judges": result.judges(),
         "systems": result.systems(),
@@ -227,11 +230,9 @@ def test_errors_are_one_line(words, message, files, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
-def test_numbers_are_complete_in_every_width(width, files, monkeypatch, capsys):
+def test_numbers_are_complete_in_every_width(width, result, monkeypatch, capsys):
     """Names are shortened and columns left out; no number is cut."""
     monkeypatch.setattr(console, "_width", width)
-    verdicts = crowdppl.judges.read(files / "verdicts.csv")
-    result = crowdppl.judges.fit(verdicts, pd.read_csv(files / "human.csv"), num_samples=50)
     with console.capture() as printed:
         show_judges(result, result.judges(), result.panel().adds)
     lines = [line for line in printed.get().splitlines() if re.match(r" +[abc]…?-?\d? ", line)]

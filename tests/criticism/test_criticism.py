@@ -99,7 +99,8 @@ def test_replicates_follow_the_story(fit_and_data):
 def test_as_many_replicates_as_asked_for(method):
     """Also from a point and from few draws: labels differ from one replicate to the next, and a misfit shows."""
     frame, _ = crowd_with_characters(items=80, each=30)
-    posterior = fitted(frame, method=method, num_samples=5)
+    options = {"max_iter": 150} if method == "svi" else {}
+    posterior = fitted(frame, method=method, num_samples=5, **options)
     check = criticism.check(posterior, draws=60)
     assert len(check.draws) == 60
     assert check.draws.nunique().min() > 10

@@ -116,7 +116,7 @@ def test_what_cannot_be_planned_is_refused():
         DawidSkene(), np.repeat(np.arange(40), 2), np.tile(range(2), 40), classes=2, seed=0, features=features
     )
     with pytest.raises(CrowdpplError, match="more than labels"):
-        criticism.plan(quiet_fit(data, "raykar", method="em", seed=0), items=[10], per_item=[2])
+        criticism.plan(quiet_fit(data, "raykar", method="em", seed=0, max_iter=3, restarts=0), items=[10], per_item=[2])
 
 
 def test_a_design_without_annotations_of_some_workers_is_not_enough():

@@ -133,14 +133,14 @@ def test_the_default_model_of_grades(tmp_path):
 )
 def test_words_of_a_scale_are_asked_about(scale):
     """One note names the order of the scale and how to state it; what is fitted are classes, as before."""
-    data = Annotations.from_frame(frame(scale))
-    posterior = quiet_fit(data, independent=False)
+    few = {"independent": False, "method": "em", "max_iter": 2, "num_samples": 3, "restarts": 0}
+    posterior = quiet_fit(Annotations.from_frame(frame(scale)), **few)
     (note,) = [note for note in posterior.notes if "order=" in note]
     assert f"order={scale!r} (--order {','.join(scale)})" in note
     assert "kind='nominal'" in note
     assert posterior.info["model"] == "item-effects"
     for options in ({"kind": "nominal"}, {"order": scale}):
-        stated = quiet_fit(Annotations.from_frame(frame(scale), **options), independent=False)
+        stated = quiet_fit(Annotations.from_frame(frame(scale), **options), **few)
         assert not [note for note in stated.notes if "order=" in note]
 
 

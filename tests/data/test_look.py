@@ -105,6 +105,7 @@ def files(folder):
     }
 
 
+@pytest.mark.slow
 def test_printed_commands_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, expected in files(tmp_path).items():

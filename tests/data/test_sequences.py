@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from catalog import in_turn
 from commands import run
 
 import crowdppl
@@ -204,7 +205,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", OPTIONS)
+@pytest.mark.parametrize("method", in_turn(OPTIONS, 2, night=False))
 def test_every_engine_gives_spans(tmp_path, method):
     data, truth = simulated(texts=12 if method == "nuts" else 40)
     with crowdppl.errors.silent():

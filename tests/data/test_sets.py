@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from catalog import in_turn
 from commands import run
 
 import crowdppl
@@ -219,7 +220,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", OPTIONS)
+@pytest.mark.parametrize("method", in_turn(OPTIONS, 2, night=False))
 def test_every_engine_gives_sets(tmp_path, method):
     rows, truth = simulated()
     with silent():

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import safetensors.torch
 import torch
-from catalog import OwnCoin, Stop, quiet_fit, simulated, stopping
+from catalog import OwnCoin, Stop, in_turn, quiet_fit, simulated, stopping
 from crowds import FOUR_ITEMS
 from forked import nursery
 
@@ -83,7 +83,7 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("after", [1, pytest.param(4, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("model", list(NETWORKS))
+@pytest.mark.parametrize("model", in_turn(NETWORKS, 2, night=False))
 def test_em_of_networks_goes_on_to_the_same_bits(tmp_path, model, after):
     """Adam's moments, the batches to come and the networks' buffers go on, too."""
     data, _, _ = simulated(items=60, seed=2, per_item=4, classes=2)

@@ -64,7 +64,13 @@ def by_integration(data):
     return (weight * p).sum(), (weight * s).sum(), np.array([(weight * each).sum() for each in first])
 
 
-@pytest.mark.parametrize("model", [OneSkill(), PartlyCounted()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(OneSkill(), id="OneSkill", marks=pytest.mark.slow),
+        pytest.param(PartlyCounted(), id="PartlyCounted"),
+    ],
+)
 def test_posterior_by_integration(model):
     """Means from some 1,000 effective draws: errors of .02 in the skill, .005 in probabilities; bounds are four times that."""
     data = tiny(1, items=6, workers=3, classes=2)

@@ -13,7 +13,7 @@ JOINT = ["full-rank", "low-rank"]
 
 
 @pytest.mark.parametrize(
-    ("case", "guide"), in_turn([(case, guide) for case in CASES if "svi" in case.methods for guide in JOINT], 11)
+    ("case", "guide"), in_turn([(case, guide) for case in CASES if "svi" in case.methods for guide in JOINT], 17)
 )
 def test_every_model(case, guide, tmp_path):
     posterior = quiet_fit(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import Stop, in_turn, stopping
+from catalog import Stop, each_by_one, in_turn, stopping
 from number_crowds import crowd, numbers
 from pyro import poutine
 from scipy.stats import kstest, multivariate_normal
@@ -443,8 +443,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("method", ["em", "gibbs"])
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize(("name", "method"), each_by_one(ODD, ["em", "gibbs"]))
 def test_odd_data_have_an_answer(name, method):
     item, worker, label = ODD[name]
     data = Annotations.from_arrays(list(item), list(worker), list(label), kind="numeric")

@@ -44,7 +44,7 @@ def test_all_forms_have_one_log_density(case):
             assert actual == pytest.approx(wanted, rel=1e-10), (truth, labels)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn(CASES, 3, night=False))
 def test_a_fresh_program_can_be_traced_first(case):
     """Nothing of the model's own runs of its prior is seen by the handlers of the user."""
     with isolated(0):
@@ -82,7 +82,7 @@ def test_svi(case, guide):
         assert len(posterior.workers()) == 3
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn(CASES[1:] + CASES[:1], 3, night=False))
 def test_predictive_draws_labels(case):
     """From the prior, and back from draws of the parameters; draws are in the columns of the annotations."""
     with isolated(0), torch.no_grad():
@@ -98,7 +98,7 @@ def test_predictive_draws_labels(case):
         assert after["labels"].shape == prior["labels"].shape
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn(CASES[2:] + CASES[:2], 3, night=False))
 def test_infer_discrete_draws_the_truth(case):
     """Of known truths, what is known."""
     with isolated(0):

@@ -137,7 +137,10 @@ def test_code_for_something_else_is_not_used(monkeypatch, archives, tmp_path, fi
     machine_code._archive.cache_clear()
 
 
-@pytest.mark.parametrize("place", ["start", "middle", "end"])
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=[pytest.mark.slow] * (place != "middle")) for place in ("start", "middle", "end")],
+)
 def test_a_damaged_archive_is_not_used(archives, tmp_path, place):
     """The function is compiled instead."""
     (old,) = archives.glob("*.zip")

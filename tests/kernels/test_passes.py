@@ -1,5 +1,6 @@
 """Compiled passes against the sparse products, on data that they find easy and on data that they do not."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from catalog import in_turn
 
 import crowdppl
 from crowdppl import Annotations
@@ -421,8 +423,12 @@ def test_published_probabilities_sum_to_one(K, method):
 
 
 @pytest.mark.filterwarnings("ignore:a restart ended higher")
-@pytest.mark.parametrize("K", [3, 9])
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__ + str(m.prior_correct))
+@pytest.mark.parametrize(
+    ("model", "K"),
+    in_turn(
+        itertools.product(MODELS, (3, 9)), 3, lambda m: f"{type(m[0]).__name__}{m[0].prior_correct}-{m[1]}", night=False
+    ),
+)
 def test_em_ends_where_the_products_end(model, monkeypatch, K):
     data = crowd(K)
     options = {"method": "em", "num_samples": 3, "tol": 1e-12, "restarts": 1}

@@ -55,7 +55,9 @@ def test_scikit_learns_checks(estimator):
 
 
 @pytest.mark.parametrize(
-    "estimator", [None, LOGISTIC, KNeighborsClassifier(9)], ids=["default", "pipeline", "no weights"]
+    "estimator",
+    [pytest.param(None, marks=pytest.mark.slow), LOGISTIC, KNeighborsClassifier(9)],
+    ids=["default", "pipeline", "no weights"],
 )
 def test_better_than_the_votes(estimator):
     """Labels and new items; the differences are ten standard errors of a share on 360 items."""

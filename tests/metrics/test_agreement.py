@@ -347,7 +347,7 @@ def test_ends_lie_within_the_range():
     assert (table["low"] <= table["value"] + 1e-12).all()
 
 
-@pytest.mark.parametrize("agreeing", [0.95, 0.8])
+@pytest.mark.parametrize("agreeing", [0.95, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_intervals_of_few_items_cover(agreeing):
     """Two workers, 20 items: 95% intervals hold the true agreement and kappa in at least 91% of 300 samples."""
     rng = np.random.default_rng(4)

@@ -156,6 +156,7 @@ def test_recovery_of_communities():
     assert errors[1] < errors[0] / 1.4
 
 
+@pytest.mark.slow
 def test_few_annotations_borrow_from_the_community():
     """Workers with about ten annotations: their rows are nearer to the truth than one population for all makes them."""
     gain = []

@@ -187,7 +187,7 @@ def test_the_step_of_score_weight_and_prevalence_keeps_their_distribution():
     logs = torch.stack([share, 1 - share], -1).log()[:, None].expand(-1, len(strength), -1)
     density = torch.stack([target.density(_Weights(strength, each)) for each in logs])
     weight = (density - logs.sum(-1)).flatten().softmax(0)  # over the share, not over its logit
-    at = torch.multinomial(weight, 200_000, replacement=True, generator=random)
+    at = torch.multinomial(weight, 60_000, replacement=True, generator=random)
     drawn = _Weights(strength[at % len(strength)], logs.flatten(0, 1)[at])
     with isolated(1), torch.no_grad():
         moved = drawn

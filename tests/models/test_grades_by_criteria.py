@@ -217,6 +217,7 @@ def test_intervals_of_difficulty_cover(method):
     assert 0.80 <= np.mean(hits) <= 0.97
 
 
+@pytest.mark.slow
 def test_engines_agree_on_difficulties():
     """Means within .1 where the posterior has a standard deviation of .09, and within 4 of these of the simulated value."""
     frame, d = table(1, items=50, raters=5)
@@ -229,7 +230,7 @@ def test_engines_agree_on_difficulties():
     np.testing.assert_allclose(two.mean(1), 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["svi", "nuts"])
+@pytest.mark.parametrize("method", [pytest.param("svi", marks=pytest.mark.slow), "nuts"])
 def test_gradients_serve_criteria(method):
     frame, _ = table(1, items=20, raters=3)
     options = {
@@ -389,9 +390,8 @@ def test_commands(tmp_path):
     frame[frame["task"] < 20].to_csv(tmp_path / "grades.csv", index=False)
     frame[frame["task"] >= 20].to_csv(tmp_path / "more.csv", index=False)
     out = tmp_path / "results"
-    shown = run(
-        "fit", tmp_path / "grades.csv", "--kind", "ordinal", "--criterion", "criterion", "--report", "--out", out
-    ).output
+    words = ("--kind", "ordinal", "--criterion", "criterion", "--num-samples", "40", "--report", "--out", out)
+    shown = run("fit", tmp_path / "grades.csv", *words).output
     assert "Criteria, the most difficult ones first" in shown
     rows = pd.read_csv(out / "criteria.csv")
     assert rows.columns.tolist() == [

@@ -73,7 +73,9 @@ def test_bad_questions(posterior):
         posterior.workers(level=89)
 
 
-@pytest.mark.parametrize("method", ["em", "svi", "gibbs", pytest.param("nuts", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["em", "gibbs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("svi", "nuts"))]
+)
 def test_arviz_reads_it(method, anaesthesia):
     short = {"nuts": {"chains": 2, "warmup": 50, "num_samples": 50}, "gibbs": {"num_samples": 300}}
     with warnings.catch_warnings():

@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from catalog import annotation_counts
+from catalog import annotation_counts, in_turn
 from hypothesis import given, settings
 
 import crowdppl
@@ -85,7 +85,7 @@ def read(place, frame, writer):
     return crowdppl.read(place / name, format=writer if writer in ("wide", "peerannot") else None)
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", in_turn(WRITERS, 3, night=False))
 @settings(max_examples=25, deadline=None)
 @given(frame=crowds(), random=st.randoms(use_true_random=False))
 def test_annotations_are_the_same_in_every_kind_of_file(tmp_path_factory, writer, frame, random):
@@ -96,7 +96,7 @@ def test_annotations_are_the_same_in_every_kind_of_file(tmp_path_factory, writer
     assert annotation_counts(read(place, shuffled, writer)) == wanted
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", in_turn(WRITERS, 3, night=False))
 @settings(max_examples=8, deadline=None)
 @given(frame=crowds(), seed=st.integers(0, 100))
 def test_other_names_permute_the_results_and_nothing_else(tmp_path_factory, writer, frame, seed):
