@@ -370,15 +370,15 @@ sure of others.
 
 Some limits are known. *Copies beside spammers* count as several workers, since everybody else hardly agrees: workers who know
 better than those who guess on half of the items look the same, also once those who agree with nobody are left out, and to count
-them once costs a fifth of the labels. *A rare class and weak workers* look like a crowd of whom most
-guess: where Dawid and Skene's model finds nearly one class, only how differently workers give it tells both apart
-([textbook crowds](textbook-crowds.md)). *Three of six who share
-a bias* agree with each other more than the others do, and are taken for the better ones: beyond their accuracy they agree on a
-fifth of the items, and copies are named from two fifths on ([copies](copies.md)). *Few workers who merge classes* teach a
-matrix for each worker the merged classes, where votes keep those of the others. *Five weak workers* say too little of each other
-for a model to be better than votes. *Workers who always name the next class* agree with each other more than the others do; of the
-two solutions, the default takes the one by which fewer annotations are by workers who are correct less often than by chance.
-Dawid and Skene's model does not choose, and at 45% ends at the other.
+them once costs a fifth of the labels. *A rare class and weak workers* look like a crowd of whom most guess: where Dawid and
+Skene's model finds nearly one class, only how differently workers give it tells both apart ([textbook
+crowds](textbook-crowds.md)). *Three of six who share a bias* agree with each other more than the others do, and are taken for
+the better ones: beyond their accuracy they agree on a fifth of the items, and copies are named from two fifths on
+([copies](copies.md)). *Few workers who merge classes* teach a matrix for each worker the merged classes, where votes keep those
+of the others. *Five weak workers* say too little of each other for a model to be better than votes. *Workers who always name
+the next class* agree with each other more than the others do; of the two solutions, the default takes the one by which fewer
+annotations are by workers who are correct less often than by chance. Dawid and Skene's model does not choose, and at 45% ends
+at the other.
 """
 
 

@@ -19,8 +19,8 @@ posterior probability of independence, comes from Dawid and Skene's model as pub
 The constants are those of public crowds, and of simulated independent ones (docs/benchmarks/textbook-crowds.md). Known true
 labels update the probability by what each answer makes of them.
 
-*One class.* Where workers hardly agree beyond chance, Dawid and Skene's model may find one class in nearly all items. Either it is
-the class of nearly all, which workers of about equal accuracy give about equally often; or workers know little and answer by
+*One class.* Where workers hardly agree beyond chance, Dawid and Skene's model may find one class in nearly all items. Either it
+is that of nearly all, which workers of about equal accuracy give about equally often; or workers know little and answer by
 preferences of their own, which differ. Nothing else in the labels tells both apart: by everything but how often workers give the
 class, public crowds of such workers look like simulated ones with a rare class. Where they give it equally often, each of the two
 has half of the probability.
@@ -64,8 +64,8 @@ FEWEST, LEAST_EACH = 100, 15.0
 # Dawid and Skene's model has found something else, and not the same with more certainty; unless its labels are nearly those of
 # the votes: to them go at most so much less of each item's votes. Item effects may then have explained a rare class away.
 EACH_ITEM, APART, FROM_VOTES = 3.0, 0.08, 0.035
-# One class has at least this share of the items; in the mean of workers, the log odds of giving it are at least so high, and their
-# standard deviation is at most so large, except with this probability; and what is left of the probability of independence.
+# One class has at least this share of the items; in the mean of workers, the log odds of giving it are at least so high, and
+# their standard deviation is at most so large, except with this probability; and what is left of the probability of independence.
 NEARLY_ALL, OFTEN, EQUALLY, CHANCE, ONE_CLASS = 0.9, 0.25, 0.75, 0.1, 0.5
 # Most annotations, and most classes, for which data sets are simulated, and how many are.
 MOST, CLASSES, SIMULATED = 100_000, 10, 40
@@ -130,7 +130,7 @@ class Independence:
     def say(self) -> str:
         """Return a sentence for the result."""
         z = round(self.z, 1) + 0.0  # no minus before a zero
-        known = " By it nearly all items are of one class; known true labels of some items decide." if self.one_class else ""
+        known = " By it nearly all items are of one class; some known true labels decide." if self.one_class else ""
         return (
             f"Agreement varies from item to item as if errors were independent (z = {z:.1f}). They are with probability "
             f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published.{known}"
