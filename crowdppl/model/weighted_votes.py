@@ -13,7 +13,10 @@ Classes cannot change their meaning here, since all that distinguishes them is w
 EM; mean and standard deviation of the crowd's competence are those of its approximate marginal likelihood (Laplace).
 
 Where two groups of workers contradict each other, either may be the competent one: EM that starts from the votes of those whom
-its first solution trusts least then ends elsewhere, in :func:`rival_votes`.
+its first solution trusts least then ends elsewhere, in :func:`rival_votes`. The likelihood then prefers those who agree most with
+each other, who may be few: workers who always name the class after the true one agree perfectly. By the first solution most of
+the annotations are then by workers who are contrary, correct less often than by chance. People seldom are: the other solution is
+taken if by it fewer annotations are by contrary workers than by competent ones.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ AHEAD = 10
 COMPILED = 1500
 # Smallest weight of a worker: an item that spammers alone annotated still has their votes.
 LEAST = 0.02
+# A worker is contrary, or competent, whose accuracy is less than chance, or more, by such a share of chance.
+CONTRARY = 0.25
 # EM steps after which rival votes are compared with the first ones, and the share of items that must differ.
 COMPARED, RIVAL = 5, 0.1
 
@@ -56,7 +61,23 @@ def competence_weights(data: Annotations) -> Tensor:
 
     The mean over classes of the probability of the correct label, minus ``1 / K``, over ``1 - 1 / K``.
     """
-    return deque(_learned(data, data.majority()), maxlen=1)[0]
+    first = _last(_learned(data, data.majority()))
+    if contrary_annotations(first, data) > 0:
+        other = _last(_learned(data, contrary_votes(data, _shares(data, first.clamp(min=LEAST)))))
+        if contrary_annotations(other, data) < 0:
+            first = other
+    return first.clamp(min=LEAST)
+
+
+def _last(steps: Iterator[Tensor]) -> Tensor:
+    return deque(steps, maxlen=1)[0]
+
+
+def contrary_annotations(competence: Tensor, data: Annotations) -> int:
+    """Return how many more annotations are by contrary workers than by competent ones, given accuracies above chance ``(J,)``."""
+    margin = CONTRARY / max(data.K - 1, 1)
+    side = (competence < -margin).long() - (competence > margin).long()
+    return int((side * data.annotations_per_worker).sum())
 
 
 def weighted_votes(data: Annotations) -> Tensor:
@@ -77,9 +98,13 @@ def contrary_votes(data: Annotations, probability: Tensor) -> Tensor:
         data: the annotations.
         probability: of each class for each item, ``(N, K)``, by the solution.
     """
+    return _shares(data, 1 + LEAST - agreement_above_chance(data, probability).clamp(0, 1))
+
+
+def agreement_above_chance(data: Annotations, probability: Tensor) -> Tensor:
+    """Return the chance-corrected share of each worker's labels, ``(J,)``, that agree with class probabilities ``(N, K)``."""
     number = data.annotations_per_worker.clamp(min=1).to(data.dtype)
-    agreement = sum_by(data.worker, probability[data.item, data.label], data.J) / number
-    return _shares(data, 1 + LEAST - _above_chance(agreement, data.K).clamp(0, 1))
+    return _above_chance(sum_by(data.worker, probability[data.item, data.label], data.J) / number, data.K)
 
 
 def rival_votes(data: Annotations, votes: Tensor) -> Tensor | None:
@@ -92,11 +117,11 @@ def rival_votes(data: Annotations, votes: Tensor) -> Tensor | None:
     if data.A == 0:
         return None
     first = votes.argmax(-1)
-    for step, weight in enumerate(_learned(data, contrary_votes(data, votes))):
+    for step, competence in enumerate(_learned(data, contrary_votes(data, votes))):
         # Where there is one solution only, the first steps already return to it.
-        if step % COMPARED == COMPARED - 1 and not _differ(_shares(data, weight), first):
+        if step % COMPARED == COMPARED - 1 and not _differ(_shares(data, competence.clamp(min=LEAST)), first):
             return None
-    rival = _shares(data, weight)
+    rival = _shares(data, competence.clamp(min=LEAST))
     return rival if _differ(rival, first) else None
 
 
@@ -116,7 +141,7 @@ def _kernel() -> Any:
 
 
 def _learned(data: Annotations, r: Tensor) -> Iterator[Tensor]:
-    """Yield the workers' weights after each EM step from responsibilities ``(N, K)``."""
+    """Yield the workers' chance-corrected accuracies after each EM step from responsibilities ``(N, K)``."""
     real = data.device.type == "cpu" and data.dtype == torch.float64
     few = data.A < COMPILED or np.iinfo(np.int16).max < data.K
     if real and data.in_full and not few and _kernel() is not None:
@@ -136,7 +161,7 @@ def _compiled_steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
     earlier = None
     for _ in range(STEPS):
         now = _kernel()(start, column, known, shares, a, b, crowd, counts, table, correct)
-        yield _above_chance(torch.from_numpy(correct.copy()), K).clamp(min=LEAST)
+        yield _above_chance(torch.from_numpy(correct.copy()), K)
         if earlier is not None and abs(now - earlier) < GAIN * abs(now):
             break
         earlier = now
@@ -160,7 +185,7 @@ def _steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
 
 
 def _endless_steps(data: Annotations, r: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the workers' weights and the log-likelihood after each step."""
+    """Yield the workers' chance-corrected accuracies and the log-likelihood after each step."""
     J, K = data.J, data.K
     eye = torch.eye(K, dtype=data.dtype, device=data.device)
     mean, variance = eye.new_tensor(START[0]), eye.new_tensor(START[1] ** 2)
@@ -181,7 +206,7 @@ def _endless_steps(data: Annotations, r: Tensor) -> Iterator[tuple[Tensor, Tenso
         mean = (a.sum() + START[0]) / (J + 1)
         variance = (((a - mean) ** 2 + 1 / curve_a).sum() + 2) / (J + 2)
         table = _table(a, b, eye)
-        weight = _above_chance(table.diagonal(dim1=-2, dim2=-1).mean(-1), K).clamp(min=LEAST)
+        weight = _above_chance(table.diagonal(dim1=-2, dim2=-1).mean(-1), K)
         joint = data.counts.log_likelihoods(table.log()).add_((prevalence / prevalence.sum()).log())
         marginal, r = normalise(joint if data.clamp is None else joint.add_(data.clamp), overwrite=True)
         yield weight, marginal.sum()

@@ -181,6 +181,53 @@ def test_a_rare_class_is_not_explained_away(seed):
     assert mixed > max(alone, votes - 0.01)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_rare_class_and_weak_workers(seed):
+    """Dawid and Skene's model finds one class in nearly all items, which all workers give equally often: it counts by half."""
+    g = np.random.default_rng(seed)
+    truth = (g.random(1000) < 0.03).astype(int)
+    label = np.where(g.random((1000, 5)) < g.uniform(0.62, 0.78, 5), truth[:, None], 1 - truth[:, None])
+    item, worker = np.divmod(np.arange(label.size), 5)
+    data = Annotations.from_arrays(item, worker, label.ravel(), labels=range(2))
+    posterior = quiet_fit(data, independent=False, num_samples=2)
+    assert (posterior.probability().argmax(1) == truth).mean() > 0.93
+    assert (data.majority().numpy().argmax(1) == truth).mean() < 0.88
+    assert 0.2 < posterior.info["independence"]["probability"] < 0.5
+
+
+def test_one_class_that_workers_give_by_preference():
+    """Four who guess, each with a preference, and one who knows: not nearly all items of one class."""
+    g = np.random.default_rng(0)
+    truth = g.integers(0, 2, 400)
+    label = (g.random((400, 5)) < np.array([0.35, 0.55, 0.75, 0.97, 0.0])).astype(int)
+    label[:, 4] = np.where(g.random(400) < 0.9, truth, 1 - truth)
+    item, worker = np.divmod(np.arange(label.size), 5)
+    data = Annotations.from_arrays(item, worker, label.ravel(), labels=range(2))
+    one = torch.tensor([0.0, 1.0], dtype=torch.float64).expand(400, 2)
+    assert independence._elsewhere(one, 1 - one, data)
+    assert not independence._given_equally_often(one, data)
+    assert beside(data) is None
+
+
+def test_who_gives_one_class_equally_often():
+    """Shares of .6 and .7 are equal ones, of five workers or more; not below chance, of few items, or of .5 and .9."""
+
+    def equally(shares, items=200, first=0):
+        label = (np.arange(items)[:, None] < np.round(np.array(shares) * items)).astype(int)
+        item, worker = np.divmod(np.arange(label.size), len(shares))
+        data = Annotations.from_arrays(item, worker, label.ravel(), labels=range(2))
+        truth = (torch.arange(items) >= first * items).double()
+        return independence._given_equally_often(torch.stack([1 - truth, truth], -1), data)
+
+    assert equally([0.6, 0.65, 0.7, 0.6, 0.7])
+    assert equally([0.6, 0.65, 0.7, 0.6, 0.7], first=0.09)
+    assert not equally([0.6, 0.65, 0.7, 0.6, 0.7], first=0.11)
+    assert not equally([0.5, 0.5, 0.9, 0.7, 0.9])
+    assert not equally([0.5, 0.5, 0.55, 0.45, 0.5])
+    assert not equally([0.55, 0.7, 0.75])  # of three workers
+    assert not equally([0.7, 0.7])
+
+
 @pytest.mark.parametrize("agree", [True, False])
 def test_known_truths_decide(agree):
     """Thirty true labels that the votes find, or that half of the unanimous items contradict."""

@@ -10,7 +10,7 @@ from crowdppl import Annotations
 from crowdppl.inference.backends.passes import once
 from crowdppl.inference.engines.solutions import Solution, different, share, warning
 from crowdppl.model.bound import bind
-from crowdppl.model.weighted_votes import contrary_votes, rival_votes, weighted_votes
+from crowdppl.model.weighted_votes import contrary_annotations, contrary_votes, rival_votes, weighted_votes
 from crowdppl.models import LIA, DawidSkene, ItemEffects
 
 SEVERAL = "two solutions explain the annotations about equally well"
@@ -104,6 +104,30 @@ def test_rival_votes_are_those_of_the_other_camp():
     assert accuracies[0] < 0.1
     assert accuracies[1] > 0.9
     assert rival_votes(*(lambda one: (one, weighted_votes(one)))(crowd(1)[0])) is None
+
+
+@pytest.mark.parametrize("share", [0.4, 0.45])
+@pytest.mark.parametrize("classes", [3, 4])
+def test_contrary_workers_who_agree_perfectly_do_not_win(share, classes):
+    """A large minority always names the class after the true one; the others are right on four items in five."""
+    g = np.random.default_rng(1)
+    truth = g.integers(0, classes, 300)
+    label = (truth[:, None] + np.where(g.random((300, 20)) < 0.8, 0, g.integers(1, classes, (300, 20)))) % classes
+    label[:, : round(20 * share)] = (truth[:, None] + 1) % classes
+    item, worker = np.nonzero(g.permuted(np.tile(np.arange(20) < 6, (300, 1)), axis=1))
+    data = Annotations.from_arrays(item, worker, label[item, worker], labels=range(classes))
+    assert (weighted_votes(data).argmax(-1).numpy() == truth).mean() > 0.85
+    posterior = quiet_fit(data, independent=False, num_samples=2)
+    assert (posterior.probability().argmax(1) == truth).mean() > 0.95
+
+
+def test_which_solution_has_more_contrary_workers():
+    """Annotations count: two by a contrary worker, three by a competent one, and any number by one who guesses."""
+    item, worker = [0, 1, 0, 1, 2, 0, 1, 2], [0, 0, 1, 1, 1, 2, 2, 2]
+    data = Annotations.from_arrays(item, worker, [0] * 8, labels=range(3))
+    competence = torch.tensor([-0.3, 0.5, 0.1], dtype=torch.float64)  # the margin is .125
+    assert contrary_annotations(competence, data) == -1
+    assert contrary_annotations(-competence, data) == 1
 
 
 def test_ties_known_truths_and_items_without_annotations_do_not_differ():

@@ -18,6 +18,12 @@ posterior probability of independence, comes from Dawid and Skene's model as pub
 
 The constants are those of public crowds, and of simulated independent ones (docs/benchmarks/textbook-crowds.md). Known true
 labels update the probability by what each answer makes of them.
+
+*One class.* Where workers hardly agree beyond chance, Dawid and Skene's model may find one class in nearly all items. Either it
+is that of nearly all, which workers of about equal accuracy give about equally often; or workers know little and answer by
+preferences of their own, which differ. Nothing else in the labels tells both apart: by everything but how often workers give the
+class, public crowds of such workers look like simulated ones with a rare class. Where they give it equally often, each of the two
+has half of the probability.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import chdtri
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
@@ -40,6 +47,7 @@ from crowdppl.inference.evaluate import EvaluatedDraws, evaluate
 from crowdppl.inference.options import completed
 from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel, bind
+from crowdppl.model.weighted_votes import agreement_above_chance, contrary_annotations
 from crowdppl.models.dawid_skene import DawidSkene
 
 Array = npt.NDArray[Any]
@@ -55,6 +63,9 @@ FEWEST, LEAST_EACH = 100, 15.0
 # Dawid and Skene's model has found something else, and not the same with more certainty; unless its labels are nearly those of
 # the votes: to them go at most so much less of each item's votes. Item effects may then have explained a rare class away.
 EACH_ITEM, APART, FROM_VOTES = 3.0, 0.08, 0.035
+# One class has at least this share of the items; in the mean of workers, the log odds of giving it are at least so high, and
+# their standard deviation is at most so large, except with this probability; and what is left of the probability of independence.
+NEARLY_ALL, OFTEN, EQUALLY, CHANCE, ONE_CLASS = 0.9, 0.25, 0.75, 0.1, 0.5
 # Most annotations, and most classes, for which data sets are simulated, and how many are.
 MOST, CLASSES, SIMULATED = 100_000, 10, 40
 # Largest log odds that known true labels leave: probability .99.
@@ -77,6 +88,7 @@ class Independence:
         model: Dawid and Skene's, of the data.
         draws: its draws, still to be drawn.
         truth: probabilities of the classes by it, ``(N, K)``.
+        one_class: whether its labels are far from those of the default, and nearly all of one class.
     """
 
     probability: float
@@ -84,6 +96,7 @@ class Independence:
     model: BoundModel
     draws: Draws
     truth: Tensor
+    one_class: bool = False
 
     def mix(self, probability: Tensor) -> Tensor:
         """Return class probabilities ``(N, K)`` averaged over both answers."""
@@ -116,9 +129,10 @@ class Independence:
     def say(self) -> str:
         """Return a sentence for the result."""
         z = round(self.z, 1) + 0.0  # no minus before a zero
+        known = " By it nearly all items are of one class; some known true labels decide." if self.one_class else ""
         return (
             f"Agreement varies from item to item as if errors were independent (z = {z:.1f}). They are with probability "
-            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published."
+            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published.{known}"
         )
 
 
@@ -152,19 +166,43 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
             return None
         assert draws.point is not None
         truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
-        if _elsewhere(truth, probability, data):
-            return None
+        one_class = _elsewhere(truth, probability, data)
+        if one_class:
+            independent *= ONE_CLASS
+            if independent < NEGLIGIBLE or not _given_equally_often(truth, data):
+                return None
     finally:
         set_random_state(streams, data.device)
-    return Independence(independent, z, model, replace(draws, passes=None), truth)
+    return Independence(independent, z, model, replace(draws, passes=None), truth, one_class)
 
 
 def _elsewhere(truth: Tensor, probability: Tensor, data: Annotations) -> bool:
-    """Tell whether labels by ``truth (N, K)``, class probabilities, are far from those by ``probability`` and from the votes."""
+    """Tell whether labels by ``truth (N, K)``, class probabilities, are far from those by ``probability`` and from the votes.
+
+    Or from what most workers mean, where by these labels most annotations are by workers who are contrary.
+    """
     label = truth.argmax(-1)
     votes = data.majority()
     behind = votes.amax(-1) - votes.gather(-1, label.unsqueeze(-1)).squeeze(-1)
-    return float((label != probability.argmax(-1)).double().mean()) > APART and float(behind.mean()) > FROM_VOTES
+    if float((label != probability.argmax(-1)).double().mean()) <= APART:
+        return False
+    return float(behind.mean()) > FROM_VOTES or contrary_annotations(agreement_above_chance(data, truth), data) > 0
+
+
+def _given_equally_often(truth: Tensor, data: Annotations) -> bool:
+    """Tell whether nearly all items are of one class by ``truth (N, K)``, which all workers give about equally often.
+
+    The standard deviation over workers of their log odds is compared with the upper end of its one-sided confidence interval. It
+    contains the noise of few annotations, so that few workers, or few annotations, do not suffice.
+    """
+    items = truth.argmax(-1).bincount(minlength=data.K)
+    if int(items.max()) < NEARLY_ALL * data.N or data.J < 3:
+        return False
+    number = data.annotations_per_worker.double()
+    given = torch.bincount(data.worker, (data.label == items.argmax()).double(), minlength=data.J)
+    odds = ((given + 0.5) / (number - given + 0.5)).log()[number > 0]
+    widest = float(odds.std()) * math.sqrt((len(odds) - 1) / float(chdtri(len(odds) - 1, 1 - CHANCE)))
+    return float(odds.mean()) >= OFTEN and widest <= EQUALLY
 
 
 def _told_apart(data: Annotations) -> bool:
