@@ -74,7 +74,7 @@ def _last(steps: Iterator[Tensor]) -> Tensor:
 
 
 def contrary_annotations(competence: Tensor, data: Annotations) -> int:
-    """Return how many more annotations are of adversarial workers than of competent ones, of accuracies ``(J,)``."""
+    """Return how many more annotations are of adversarial workers than of competent ones; accuracies above chance ``(J,)``."""
     margin = CONTRARY / max(data.K - 1, 1)
     side = (competence < -margin).long() - (competence > margin).long()
     return int((side * data.annotations_per_worker).sum())
