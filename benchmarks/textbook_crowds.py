@@ -195,7 +195,7 @@ item and {independence.LEAST_EACH:g} for each free number of the workers' matric
 where Dawid and Skene's model finds another label for more than {independence.APART:.0%} of the items, unless these labels are
 nearly those of the votes (they have at most {independence.FROM_VOTES:g} less of an item's votes in the mean). Item effects may
 take a rare class for errors; eleven public crowds, where Dawid and Skene's model is wrong, have .048 to .075. Nor is it where,
-by that model, most annotations are by contrary workers. Where the model finds one class in 90% of the items, which workers give
+most annotations are by workers whom it finds adversarial. Where the model finds one class in 90% of the items, which workers give
 equally often, the mixture has half of the probability of independence (below). Labels by the default without the mixture
 (*correlated*), and with it.
 

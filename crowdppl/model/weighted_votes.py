@@ -16,7 +16,7 @@ Where two groups of workers contradict each other, either may be the competent o
 its first solution trusts least then ends elsewhere, in :func:`rival_votes`. The likelihood then prefers those who agree most with
 each other, who may be few: workers who always name the class after the true one agree perfectly. By the first solution most of
 the annotations are then by workers who are contrary, correct less often than by chance. People seldom are: the other solution is
-taken if by it fewer annotations are by contrary workers than by competent ones.
+taken if by it fewer annotations are by adversarial workers than by competent ones.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _last(steps: Iterator[Tensor]) -> Tensor:
 
 
 def contrary_annotations(competence: Tensor, data: Annotations) -> int:
-    """Return how many more annotations are by contrary workers than by competent ones, given accuracies above chance ``(J,)``."""
+    """Return how many more annotations are of adversarial workers than of competent ones; accuracies above chance ``(J,)``."""
     margin = CONTRARY / max(data.K - 1, 1)
     side = (competence < -margin).long() - (competence > margin).long()
     return int((side * data.annotations_per_worker).sum())

@@ -122,7 +122,7 @@ def test_contrary_workers_who_agree_perfectly_do_not_win(share, classes):
 
 
 def test_which_solution_has_more_contrary_workers():
-    """Annotations count: two by a contrary worker, three by a competent one, and any number by one who guesses."""
+    """Annotations count: two by an adversarial worker, three by a competent one, and any number by one who guesses."""
     item, worker = [0, 1, 0, 1, 2, 0, 1, 2], [0, 0, 1, 1, 1, 2, 2, 2]
     data = Annotations.from_arrays(item, worker, [0] * 8, labels=range(3))
     competence = torch.tensor([-0.3, 0.5, 0.1], dtype=torch.float64)  # the margin is .125
