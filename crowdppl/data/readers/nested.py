@@ -45,7 +45,7 @@ _LABELS = frozenset(
             "score",
             "vote",
         ),
-        *("value", "decision", "judgment", "judgement", "grade"),
+        *("value", "decision", "grade"),
     )
 )
 # Words behind the name of what has an identifier, and keys of an annotation of a part of an item, or of another text.
@@ -173,7 +173,7 @@ def _places(record: Mapping[str, Any]) -> list[_Place]:
         ]
         if len(workers) != 1 or long_names(keys) or {str(key).lower() for key in keys} & _PARTS:
             continue
-        said = [key for key in keys if _last(key) in _LABELS and key not in workers and not _is_time(key)]
+        said = [key for key in keys if _is_label(key) and key not in workers and not _is_time(key)]
         plain = [key for key in said if not any(isinstance(one.get(key), Mapping) for one in annotations)]
         exact = [key for key in plain if str(key).lower() in ("label", "labels")]
         objects = [
@@ -211,7 +211,7 @@ def _parallel(record: Mapping[str, Any]) -> tuple[str, str] | None:
     workers = [
         key for key, value in lists.items() if _last(key) in _WORKERS and len(set(map(str, value))) == len(value)
     ]
-    labels = [key for key in lists if _last(key) in _LABELS]
+    labels = [key for key in lists if _is_label(key)]
     if len(workers) != 1 or len(labels) != 1 or len(lists[workers[0]]) != len(lists[labels[0]]):
         return None
     return workers[0], labels[0]
@@ -223,6 +223,11 @@ def _flat(value: Mapping[str, Any]) -> bool:
 
 def _is_time(key: str) -> bool:
     return str(key).lower() in _TIMES
+
+
+def _is_label(key: Any) -> bool:
+    last = _last(key)
+    return last in _LABELS or re.fullmatch(r"judge?ment", last) is not None
 
 
 def _last(key: Any) -> str:

@@ -68,9 +68,9 @@ def test_questions(tmp_path):
     assert given(read(tmp_path, content, question="tone_rating")) == EXPECTED
 
 
-def test_a_report_of_judgments_leaves_tainted_work_out(tmp_path):
+def test_a_report_leaves_tainted_work_out(tmp_path):
     content = [
-        {"id": n, "results": {"judgments": [
+        {"id": n, "results": {"work": [
             {"worker_id": w, "data": {"animal": said}, "tainted": w == "w"} for w, said in zip("uvw", row, strict=True)]}}
         for n, row in enumerate(SAID)
     ]  # fmt: skip
