@@ -65,6 +65,7 @@ class Verdicts:
         cluster: cluster of each item, ``(N,)`` int64, -1 if not stated; ``(0,)`` if none is.
         length: length of each answer in tokens, characters or words, ``(N,)``, NaN if not stated; ``(0,)`` if none is.
         opponent_length: of pairs, the length of the second answer, likewise.
+        outputs: where a file has several answers of a system to a question, the name of each by its text, by question and system.
     """
 
     items: Array
@@ -98,6 +99,7 @@ class Verdicts:
     cluster: Codes = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     length: npt.NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros(0))
     opponent_length: npt.NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    outputs: Mapping[tuple[Any, Any], Mapping[str, int]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     @checked

@@ -32,7 +32,7 @@ def pairwise_agreement(
     Columns: ``first`` and ``second`` worker; ``items``, the number in common; ``agreement`` with ``agreement_low`` and
     ``agreement_high``; ``cohen_kappa`` with ``low`` and ``high``, NaN if both gave all items the same label. Intervals are as in
     :func:`agreement`. Labels that a worker gave an item several times count as one label in all. A warning states how many pairs
-    with common items are left out.
+    with common items are left out, or that there are none.
 
     Args:
         data: the annotations.
@@ -50,6 +50,8 @@ def pairwise_agreement(
     least = min(COMMON, int(common.data.max(initial=1))) if minimum is None else minimum
     kept = common.data >= least
     left_out = int((~kept).sum())
+    if not len(kept):
+        warn(f"none of the {data.J:,} workers has an item in common with another, so that no pair can be compared")
     if left_out:
         warn(
             f"{left_out:,} of {len(kept):,} pairs of workers with common items have fewer than {least}, and are left out; "

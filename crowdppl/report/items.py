@@ -15,6 +15,7 @@ from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.readers.source import read_table
 from crowdppl.data.table.columns import ITEM_COLUMNS, column_of
+from crowdppl.data.table.identifiers import writable
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior.descriptions import TEXT, URL, descriptions
 from crowdppl.posterior.posterior import Posterior
@@ -143,12 +144,7 @@ def _by_item(posterior: Posterior, values: Descriptions, what: str) -> Any:
         raise DataError(
             f"{what}: none of its items is in the result, such as {next(iter(exact))!r}; it has {names[0]!r}"
         )
-    return np.array(["" if value is None else _writable(str(value)) for value in matches], dtype=object)
-
-
-def _writable(text: str) -> str:
-    """Return a text without what no file can store: NUL, and halves of surrogate pairs."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+    return np.array(["" if value is None else writable(str(value)) for value in matches], dtype=object)
 
 
 def _blank(value: Any) -> bool:

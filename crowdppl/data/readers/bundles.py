@@ -38,6 +38,8 @@ _ABOUT = re.compile(
     r"(readme|read_me|licen[cs]e|copying|changelog|notice|citation|authors|contributing)\b.*\.txt(\.\w+)?", re.I
 )
 _LOCKS = ("~$", ".~lock")
+# Endings of archives, which are not opened in others.
+_ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 # Members by which office documents, which are archives too, are recognised.
 _DOCUMENTS = ("[Content_Types].xml", "mimetype")
 
@@ -102,6 +104,18 @@ def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
     return chosen
 
 
+def _archives(names: Sequence[PurePath], source: str) -> list[str]:
+    """Return a note on archives in a folder or an archive, which are not opened."""
+    within = [name for name in names if name.name.lower().endswith(_ARCHIVES) and not name.name.startswith(".")]
+    within = [name for name in within if "__MACOSX" not in name.parts]
+    if not within:
+        return []
+    which = "an archive that is" if len(within) == 1 else f"{len(within):,} archives that are"
+    return [
+        f"{source}: it contains {which} not opened, {listed(map(str, within), 3)}; if annotations are in there, unpack it"
+    ]
+
+
 def _natural(path: PurePath) -> list[tuple[int, int, str]]:
     """Return a key that sorts 2 before 10."""
     parts = re.split(r"(\d+)", str(path))
@@ -115,7 +129,8 @@ def _of_folder(folder: Path, limit: int) -> list[SourceFile]:
     size = sum((folder / name).stat().st_size for name in chosen)
     if size > limit:
         raise FileError(f"{source} has {size:,} bytes in {len(chosen):,} files; raise limit= if this is intended")
-    return _named([(folder / name, name) for name in chosen], source, limit)
+    beside = _archives([path.relative_to(folder) for path in paths], source)
+    return _named([(folder / name, name) for name in chosen], source, limit, beside)
 
 
 def _of_archive(path: Path, folder: Path, limit: int) -> list[SourceFile]:
@@ -128,6 +143,7 @@ def _of_archive(path: Path, folder: Path, limit: int) -> list[SourceFile]:
                 if not info.is_dir()
             ]
             kept = set(_chosen([name for name, _ in members], source))
+            beside = _archives([name for name, _ in members if name not in kept], source)
             members = [(name, info) for name, info in members if name in kept]
             if any(info.flag_bits & 1 for _, info in members):
                 raise FileError(f"{source} is encrypted; unpack it, and read the folder")
@@ -151,14 +167,17 @@ def _of_archive(path: Path, folder: Path, limit: int) -> list[SourceFile]:
             raise
         reason = " ".join(str(error).split())[:150]
         raise FileError(f"{source} cannot be unpacked: {reason}; download it again") from None
-    return _named(copies, source, limit)
+    return _named(copies, source, limit, beside)
 
 
-def _named(files: Sequence[tuple[Path, PurePath]], source: str, limit: int) -> list[SourceFile]:
-    """Return the files under their names in the folder or archive."""
+def _named(
+    files: Sequence[tuple[Path, PurePath]], source: str, limit: int, beside: Sequence[str] = ()
+) -> list[SourceFile]:
+    """Return the files under their names in the folder or archive; the first one has the notes on what is beside them."""
     out = [SourceFile(path, limit, within) for path, within in files]
     for file, (_, within) in zip(out, files, strict=True):
         file.name = f"{source}: {within}"
+    out[0].beside += beside
     name_by_folders(out)
     return out
 

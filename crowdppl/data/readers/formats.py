@@ -16,6 +16,7 @@ from crowdppl.data.readers import (
     json_kinds,
     label_studio,
     members,
+    nested,
     platforms,
     services,
     shared_tasks,
@@ -78,6 +79,11 @@ FORMATS = {
     "kili": Format(services.kili, "Kili's export (JSON)", record=services.is_kili),
     "potato": Format(services.potato, "Potato's annotated instances (JSON Lines)", record=services.is_potato),
     "peerannot": Format(tools.peerannot, "peerannot's answers.json"),
+    "nested": Format(
+        nested.nested,
+        "items with a list of annotations each, in JSON of no tool in particular",
+        record=nested.is_nested,
+    ),
     "lewidi": Format(shared_tasks.lewidi, "Le-Wi-Di's items with annotators and annotations (JSON)"),
     "wide": Format(wide.wide, "a table with a column for each worker (cleanlab, snorkel)"),
     "mace": Format(wide.mace, "MACE's table, without a header"),
@@ -99,6 +105,7 @@ QUESTIONS = (
     "labelbox",
     "kili",
     "potato",
+    "nested",
 )
 
 
@@ -138,11 +145,14 @@ def _detect(file: SourceFile, choices: Choices) -> str:
     single = document[0] if isinstance(document, list) and len(document) == 1 else document
     first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict):
+        of_table = isinstance(document, list) and choices.names_columns_of(list(first))
         for name, form in FORMATS.items():
-            if form.record and form.record(first):
+            if form.record and form.record(first) and not (of_table and name == "nested"):
                 return name
-        if isinstance(document, list) and choices.names_columns_of(list(first)):
+        if of_table:
             return LONG
+        if isinstance(document, list) and nested.sample(document) is not None:
+            return "nested"
     if json_kinds.is_shared_task(single):
         return "lewidi"
     tool = json_kinds.tool(first)
@@ -275,7 +285,7 @@ def _read_one(file: SourceFile, name: str, choices: Choices) -> Records:
         raise FileError(
             f"{file.name} is not {form.description}: its columns are {listed(file.columns, 8)}; name another format"
         )
-    if form.record and not form.record(file.records[0]):
+    if form.record and not form.record(file.records[0] if name != "nested" else nested.sample(file.records) or {}):
         raise FileError(
             f"{file.name} is not {form.description}: its records have {listed(file.records[0], 8)}; name another format"
         )

@@ -78,10 +78,11 @@ class SourceFile:
         self.repeated_keys: list[str] = []
         self.wrapper: dict[str, Any] | None = None
         self.lists: list[str] = []
+        self.beside: list[str] = []
         if is_workbook(self.path):
             folder = Path(tempfile.mkdtemp(prefix="crowdppl-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            self.path = to_csv(self.path, folder, limit)
+            self.path, self.beside = to_csv(self.path, folder, limit)
 
     @cached_property
     def suffix(self) -> str:
@@ -185,10 +186,10 @@ class SourceFile:
 
     @property
     def doubts(self) -> list[str]:
-        """Notes on what a JSON file may lack, once it was read: values of repeated keys, and further pages."""
+        """Notes on what is hidden in a workbook or beside a file, and on what a JSON file may lack, once it was read."""
         if "document" not in vars(self):
-            return []
-        notes = []
+            return self.beside
+        notes = [*self.beside]
         if len(self.lists) > 1:
             notes.append(f"{self.name}: the {len(self.lists)} lists {listed(self.lists, 4)} are read as one")
         if self.repeated_keys:

@@ -11,7 +11,7 @@ from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.spans import Span, SpanRows
 from crowdppl.data.readers.tables import integers
-from crowdppl.data.table.cells import absent
+from crowdppl.data.table.cells import absent, is_structured
 from crowdppl.errors import DataError, FileError
 
 # Interfaces of Prodigy in which the answer concerns parts of a task, or a text.
@@ -125,7 +125,10 @@ def _is_first_doccano(record: dict[str, Any]) -> bool:
         return False
     if not given:
         return "annotation_approver" in record
-    return all(isinstance(one, dict) and {"label", "user"} <= set(one) for one in given)
+    # Users are numbers of the project, not objects.
+    return all(
+        isinstance(one, dict) and {"label", "user"} <= set(one) and not is_structured(one["user"]) for one in given
+    )
 
 
 def _first_doccano(file: SourceFile, choices: Choices) -> Records:

@@ -35,6 +35,7 @@ _ROLES = re.compile(
     r"|student|crowd(worker)?|turker|doctor|reader|observer|nurse|physician|resident|team|group|site|lab|model|human|llm"
     r"|[a-z])s?"
 )
+_NUMBERED = re.compile(r"([a-z]+)\d{1,2}")
 # First and last names of people.
 _PERSON = re.compile(r"[^\W\d_]\. ?\w+|[A-Z][a-z]+ [A-Z][a-z]+")
 # Rows at the end of a table that may be no items, and rows above them.
@@ -285,7 +286,13 @@ def _crossed(names: list[str]) -> tuple[list[str], list[str]] | None:
     first, last = (list(dict.fromkeys(part[n] for part in parts)) for n in (0, 2))
     if min(len(first), len(last)) < 2 or len(first) * len(last) != len(names) or len(set(parts)) < len(parts):
         return None
-    if not all(map(_ROUND.fullmatch, (*first, *last))):
+    if not all(_ROUND.fullmatch(part) or _is_numbered(part) for part in (*first, *last)):
         return None
     numbered = all(map(str.isdigit, last))
     return None if numbered and any(map(_ROLES.fullmatch, first)) else (first, last)
+
+
+def _is_numbered(part: str) -> bool:
+    """Return whether a part of a name is a number behind a word that is no role of people, such as ``q1``."""
+    match = _NUMBERED.fullmatch(part)
+    return match is not None and (match[1] == "q" or not _ROLES.fullmatch(match[1]))

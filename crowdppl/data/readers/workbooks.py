@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import csv
 import datetime
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import unescape
 
 from crowdppl.data.readers.opening import Allowance, first_bytes
 from crowdppl.errors import FileError, listed
@@ -20,6 +22,12 @@ _OTHERS = (".doc", ".ppt", ".msg")
 _SPREADSHEET = b"application/vnd.oasis.opendocument.spreadsheet"
 # Bytes of memory for each byte of the XML.
 _FACTOR = 4
+# Entries of sheets in the XML of Excel, and rows and columns that are hidden; the last column, up to which unused ones are.
+_ENTRY, _LINK = re.compile(rb"<(?:\w+:)?sheet\s[^>]*>"), re.compile(rb"<Relationship\s[^>]*>")
+_ATTRIBUTE = re.compile(rb"([\w:]+)=\"([^\"]*)\"")
+_HIDDEN_ROW = re.compile(rb"<(?:\w+:)?row\s[^>]*\bhidden=\"(?:1|true)\"")
+_HIDDEN_COLUMN = re.compile(rb"<(?:\w+:)?col\s[^>]*\bhidden=\"(?:1|true)\"[^>]*>")
+_LAST = 16_384
 _SAVE = "save the sheet with the annotations as CSV (UTF-8)"
 
 
@@ -40,10 +48,10 @@ def is_workbook(path: Path) -> bool:
         return False  # reported when it is read
 
 
-def to_csv(path: Path, folder: Path, limit: int) -> Path:
-    """Write the sheet of a workbook that has content as a CSV file, and return its path.
+def to_csv(path: Path, folder: Path, limit: int) -> tuple[Path, list[str]]:
+    """Write the sheet of a workbook that has content as a CSV file, and return its path, and notes on what is hidden.
 
-    Whole numbers are written without decimals, dates as ISO 8601. Hidden sheets are not read.
+    Whole numbers are written without decimals, dates as ISO 8601. Hidden sheets are not read; hidden rows and columns are.
 
     Args:
         path: of the workbook.
@@ -67,6 +75,7 @@ def to_csv(path: Path, folder: Path, limit: int) -> Path:
             visible = [
                 sheet.name for sheet in book.sheets_metadata if sheet.visible == calamine.SheetVisibleEnum.Visible
             ]
+            others = [sheet.name for sheet in book.sheets_metadata if sheet.name not in visible]
             rows = {name: list(book.get_sheet_by_name(name).to_python(skip_empty_area=True)) for name in visible}
     except calamine.PasswordError:
         raise FileError(f"{path.name} is a workbook that is protected by a password; {_SAVE}") from None
@@ -87,7 +96,51 @@ def to_csv(path: Path, folder: Path, limit: int) -> Path:
     with out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerows([_text(cell) for cell in row] for row in next(iter(sheets.values())))
-    return out
+    notes = [f"{path.name}: hidden sheets are left out: {listed(others, 4)}"] if others else []
+    return out, notes + _notes_on_hidden(path, next(iter(sheets)))
+
+
+def _notes_on_hidden(path: Path, name: str) -> list[str]:
+    """Return a note on rows and columns of a sheet of Excel that are hidden, as by a filter, and read all the same.
+
+    Args:
+        path: of the workbook; others than those of Excel's newer format have no note.
+        name: of the sheet.
+    """
+    xml = _sheet(path, name)
+    rows = len(_HIDDEN_ROW.findall(xml))
+    columns = sum(
+        int(last) - int(first) + 1 for first, last in map(_span, _HIDDEN_COLUMN.findall(xml)) if int(last) < _LAST
+    )
+    counts = ((rows, "row"), (columns, "column"))
+    hidden = " and ".join(f"{count:,} {what}{'s' if count > 1 else ''}" for count, what in counts if count)
+    if not hidden:
+        return []
+    by = ", as by a filter," if b"<filterColumn" in xml else ""
+    which = "is" if rows + columns == 1 else "are"
+    return [
+        f"{path.name}: {hidden} of the sheet {name!r} {which} hidden{by} and read; if not to count, delete what is hidden"
+    ]
+
+
+def _sheet(path: Path, name: str) -> bytes:
+    """Return the XML of a sheet of Excel; nothing where it is not known."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            book, links = (archive.read(f"xl/{part}") for part in ("workbook.xml", "_rels/workbook.xml.rels"))
+            entries = [dict(_ATTRIBUTE.findall(entry)) for entry in _ENTRY.findall(book)]
+            key = next(one[b"r:id"] for one in entries if unescape(one[b"name"].decode(), {"&quot;": '"'}) == name)
+            targets = (dict(_ATTRIBUTE.findall(link)) for link in _LINK.findall(links))
+            target = next(one[b"Target"].decode() for one in targets if one[b"Id"] == key)
+            return archive.read(target.removeprefix("/") if target.startswith("/") else f"xl/{target}")
+    except (zipfile.BadZipFile, OSError, ValueError, KeyError, StopIteration, NotImplementedError, RuntimeError):
+        return b""  # another format, or names that programs write otherwise: the cells were read
+
+
+def _span(column: bytes) -> tuple[bytes, bytes]:
+    """Return the numbers of the first and the last of some columns."""
+    attributes = dict(_ATTRIBUTE.findall(column))
+    return attributes.get(b"min", b"1"), attributes.get(b"max", b"1")
 
 
 def _text(cell: Any) -> str:

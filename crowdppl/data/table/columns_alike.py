@@ -10,6 +10,9 @@ import pandas as pd
 
 from crowdppl.errors import listed
 
+# A name that programs give to a second column of the same name.
+_AGAIN = re.compile(r".+\.[1-9]", re.DOTALL)
+
 
 def notes_on_names(frame: pd.DataFrame, used: Sequence[Any], source: str) -> list[str]:
     """Return notes on columns with nearly the name of one that is read: of programs that write it in several ways.
@@ -22,7 +25,10 @@ def notes_on_names(frame: pd.DataFrame, used: Sequence[Any], source: str) -> lis
     notes = []
     for name in used:
         for other in frame.columns:
-            if other in used or not isinstance(other, str) or _plain(other) != _plain(str(name)):
+            if other in used or not isinstance(other, str):
+                continue
+            again = _AGAIN.fullmatch(other) is not None and other.rpartition(".")[0] == str(name)
+            if not again and _plain(other) != _plain(str(name)):
                 continue
             read, beside = frame[name], frame[other]
             if isinstance(read, pd.DataFrame) or isinstance(beside, pd.DataFrame):
@@ -35,12 +41,22 @@ def notes_on_names(frame: pd.DataFrame, used: Sequence[Any], source: str) -> lis
                     f"{source}: {rows} a value in the column {other!r} and none in {str(name)!r}, which is read; if they are "
                     f"one, join the columns"
                 )
+            elif again and not _equal(read, beside):
+                notes.append(
+                    f"{source}: the column {other!r} is probably a second one named {str(name)!r}, which is read; {other!r} has "
+                    f"other values and is not used"
+                )
             elif same_word and not beside.isna().all():
                 notes.append(
                     f"{source}: the columns {listed([str(name), other])} differ in capitals or signs only, and {str(name)!r} is "
                     f"read; {other!r} is not used"
                 )
     return notes
+
+
+def _equal(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+    """Return whether two columns have the same texts."""
+    return one.astype(object).map(str).tolist() == other.astype(object).map(str).tolist()
 
 
 def _letters(name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -32,6 +33,7 @@ _PERSON = re.compile(
     r"((human|person|annotator|expert|rater|crowd|worker)s?|human_(annotator|rater|expert|labell?er|coder|judge|eval(uator)?)s?)(_?\d+)?"
 )
 _LONGEST_DATE = 7
+_SIGNS = 3  # of a name for nobody, at most
 _LONGEST_WORD = 10
 # Signs at the beginning of a list or an object, and how much of one is shown.
 _OBJECT, _SHOWN = ("{", "["), 60
@@ -58,6 +60,7 @@ _SUMMARY = re.compile(
 _TOGETHER = re.compile(r"\s*[;,/|&+]\s*|\s+(?:and|und|et)\s+")
 # The same between names in a list, and where a name may have no such part of its own.
 _LISTED, _SHARED_CELL = re.compile(r"\s*[;|]\s*"), re.compile(r"\s*[;,|]\s*")
+_COMMA = re.compile(r",\s")  # Lee, Ann and Ann, Lee have a note of their own
 # Names of sessions by their time, after the name of a data set or without one; at least so many show it.
 _TIME = re.compile(
     r"(?:[\w.]+[-_])?\d{4}-?\d{2}-?\d{2}[ T_-]\d{2}[:_-]?\d{2}(?:[:_-]?\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"
@@ -133,6 +136,7 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
         words = [name for name in words if name not in nothing]
         if words and 2 * sum(any(map(str.isdigit, name)) for name in texts) > len(texts):
             nothing += words
+    nothing += [name for name in texts if len(name) <= _SIGNS and name not in nothing and _of_signs(name)]
     if role in PEOPLE:
         # Most names have digits, or are e-mail addresses, and are none of these.
         words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
@@ -170,6 +174,11 @@ def _of_programs_among_people(texts: Sequence[str], source: str) -> list[str]:
     ]
 
 
+def _of_signs(name: str) -> bool:
+    """Return whether a name has signs of punctuation only, such as a dash or a question mark for nobody."""
+    return bool(name.strip()) and all(unicodedata.category(sign)[0] == "P" for sign in name.strip())
+
+
 def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
     """Return a note on names that consist of other names, as where several people share a cell."""
     if role not in PEOPLE:
@@ -180,6 +189,13 @@ def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
         parts = _parts(name, _TOGETHER)
         if len(set(parts)) > 1 and known.issuperset(parts):
             return [_as_one(name, f"its parts are names of other {role}s", role, source)]
+    # Of two names that are one list in two orders, neither is a place and a name in it.
+    orders: dict[tuple[str, ...], str] = {}
+    for name in joined:
+        parts = _parts(name, _SHARED_CELL)
+        first = orders.setdefault(tuple(sorted(parts)), name)
+        if len(set(parts)) > 1 and _parts(first, _SHARED_CELL) != parts and not _COMMA.search(name):
+            return [_as_one(name, f"{first!r} has the same parts in another order", role, source)]
     if role != "worker":
         return []
     times = Counter(part for name in joined for part in set(_parts(name, _LISTED)))

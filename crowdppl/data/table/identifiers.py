@@ -110,6 +110,11 @@ def storable(value: Any) -> Any:
     return _HALVES.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
 
 
+def writable(text: str) -> str:
+    """Return a text that every file can hold: without NUL characters, and with U+FFFD in place of half a character."""
+    return str(storable(text.replace("\0", "")))
+
+
 def text_of(column: pd.Series[Any]) -> pd.Series[str]:
     """Return values as text, with U+FFFD in place of half a character, which no string type of pandas holds."""
     return (column.map(storable) if column.dtype == object else column).astype(str)

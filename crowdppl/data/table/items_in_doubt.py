@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,10 @@ Array = npt.NDArray[Any]
 
 # Annotations from which items are looked at, and from which an only item is no small example.
 _FEWEST, _MANY = 4, 10
+# A name of a file.
+_FILE = re.compile(
+    r"(?:.*[\w)-])\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|html?|pdf)", re.IGNORECASE | re.DOTALL
+)
 # Annotations by which names of items are judged, and signs between the name of an item and that of a worker.
 _FIRST, _BETWEEN = 1_000, tuple("-_:/|. #@")
 
@@ -38,6 +43,50 @@ def notes_on_items(item: Array, worker: Array, items: Array, workers: Array, sou
         f"{source}: each item has one annotation, and items such as {str(items[item[0]])!r} have the name of the worker in them, "
         f"so that no two workers share one: leave it out, or name the column of items with task=..."
     ]
+
+
+def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array, Array], source: str) -> list[str]:
+    """Return a note where columns probably have another part: files or rows as workers, labels that name items or workers.
+
+    Args:
+        codes: item, worker and label of each annotation, ``(A,)`` each.
+        names: of items, workers and labels.
+        source: name of the table.
+    """
+    item, worker, label = codes
+    items, workers, labels = names
+    files = [str(name) for name in workers[:_FIRST].tolist() if _FILE.fullmatch(str(name))]
+    if len(files) == min(len(workers), _FIRST) > 1 and not any(_FILE.fullmatch(str(name)) for name in items[:_FIRST]):
+        return [
+            f"{source}: all workers are names of files, such as {files[0]!r}, and no item is one; if the two columns are "
+            f"exchanged, name them with task=... and worker=..."
+        ]
+    if len(item) < _MANY:
+        return []
+    if len(workers) == len(item) > len(items) and workers.dtype.kind == "i" and (np.diff(workers) == 1).all():
+        return [
+            f"{source}: each annotation has a worker of its own, numbered from {workers[0]} to {workers[-1]}; if these "
+            f"are numbers of rows, name the column of workers with worker=..."
+        ]
+    if _MANY <= len(labels) == len(items) < len(item) and _one_each(item, label, len(items)):
+        return [
+            f"{source}: each item has a label of its own, on which all its annotations agree, such as {labels[label[0]]!r}; "
+            f"if the labels name the items, name the column of labels with label=..."
+        ]
+    if len(workers) > 1 and [str(name) for name in workers[worker[:_FIRST]]] == [
+        str(name) for name in labels[label[:_FIRST]]
+    ]:
+        return [
+            f"{source}: each label is the name of its worker, such as {str(labels[label[0]])!r}; name the column of labels with "
+            f"label=..."
+        ]
+    return []
+
+
+def _one_each(item: Array, label: Array, count: int) -> bool:
+    """Return whether each item has one label, and each label one item."""
+    pairs = np.unique(item.astype(np.int64) * count + label)
+    return len(pairs) == count and len(np.unique(pairs % count)) == count
 
 
 def _of_one(item: Array, worker: Array, items: Array, workers: Array, source: str) -> list[str]:

@@ -66,6 +66,7 @@ _DIGITS = {
     str(n): word
     for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 }
+_ROMAN = tuple(zip("12345", ("i", "ii", "iii", "iv", "v"), strict=True))
 _LOOKS_LIKE = {"O": "0", "o": "0", "l": "1", "I": "1", "|": "1"}
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
@@ -216,10 +217,12 @@ def _with_codes(names: Sequence[str]) -> list[tuple[str, str]]:
             pairs.append((matching[0], short))
     words = {folded(name): name for name in names}
     pairs += [(words[word], words[digit]) for digit, word in _DIGITS.items() if digit in words and word in words]
-    # A letter beside digits only, one of which it looks like.
+    roman = [(words[numeral], words[digit]) for digit, numeral in _ROMAN if digit in words and numeral in words]
+    pairs += roman if len(roman) > 1 else []  # one of them is a letter
+    # Letters beside digits only, each like one of these.
     letters = [name for name in names if not name.isdecimal()]
-    if len(letters) == 1 and (digit := _LOOKS_LIKE.get(letters[0])) in names:
-        pairs.append((letters[0], str(digit)))
+    if letters and all(_LOOKS_LIKE.get(name) in names for name in letters):
+        pairs += [(name, str(_LOOKS_LIKE[name])) for name in letters]
     return pairs
 
 

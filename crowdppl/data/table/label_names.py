@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.identifiers import Coded
 from crowdppl.data.table.missing_words import codes_for_nothing, words_for_nothing
 from crowdppl.data.table.spellings import KEYS, NearDuplicate, alike, folded, near_duplicates, used_apart, visible
@@ -202,7 +203,13 @@ def _fold(columns: Sequence[Coded], names: dict[Any, Any], kept: set[str], out: 
             sizes[place[head]] = sum(int(sizes[n]) for n in codes)
     final = {name: current[target[place[name]]] for name in current}
     if len(set(final.values())) < 2 <= len(current):
-        return  # with one class left there would be nothing to learn
+        # With one class left there would be nothing to learn.
+        if not all(map(written_number, current)):
+            out.unclear.append(
+                f"{where}: {' and '.join(map(ascii_name, current[:3]))} differ in capitals, white space or characters that look "
+                f"alike only, and are kept as {len(current)} classes, as one would be left; if they are one, write them alike"
+            )
+        return
     for name, head in final.items():
         if name != head:
             merged.setdefault(head, []).append(name)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.table.identifier_checks import variants
-from crowdppl.data.table.identifiers import encode
+from crowdppl.data.table.identifiers import encode, rows_text
 from crowdppl.data.table.missing_words import codes_for_nothing, words_for_nothing
 from crowdppl.data.table.spellings import alike, folded
 from crowdppl.errors import DataError, listed, warn
-from crowdppl.judges.coding import replies
+from crowdppl.judges.coding import replies, values, winners
 from crowdppl.judges.coding.marks import bare, unmarked
 from crowdppl.judges.coding.passing import polarity
 from crowdppl.judges.coding.states import State, classify, normalised, statuses
@@ -40,6 +40,12 @@ _FAILED = re.compile(
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
+
+
+# A number as text; number of grades with decimals that are classes, as of half stars from 0 to 5; rows from which verdicts are
+# compared with their number, and the share of different ones from which they are no classes.
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)%?", re.ASCII)
+MOST_GRADES, ENOUGH, MOSTLY = 11, 20, 0.8
 
 
 class Labelled(NamedTuple):
@@ -74,6 +80,9 @@ def labelled(
     """
     stated, status = words, table.column("status")
     column, words = _verdicts(table, words, labels or (), notes)
+    if labels is None and table.columns["opponent"] is not None and column.dtype.kind not in "biuf":
+        one, other = (values.named(role.names, role.codes) for role in map(table.names, ("system", "opponent")))
+        column = winners.by_side(column, one, other, words, table.where("verdict"), notes)
     if isinstance(column.dtype, pd.CategoricalDtype):
         ordered = bool(column.cat.ordered) if ordered is None else ordered
         if labels is None:
@@ -91,6 +100,7 @@ def labelled(
     given = np.flatnonzero(~verdict.label.missing)
     codes, names = encode(verdict.label.take(given), labels, "label", where, rows=given, ordered=True)
     if labels is None:
+        notes += _require_classes(codes, names, where)
         codes, names = _folded(codes, names, judge[given], table.source, notes)
     label = np.full(len(column), -1, dtype=np.int64)
     label[given] = codes
@@ -103,6 +113,40 @@ def labelled(
         notes += _perhaps_nothing(names, table.source)
         notes += _sentences(names, table.source)
     return Labelled(label, names, verdict.state, ordered)
+
+
+def _require_classes(codes: Codes, names: Array, where: str) -> list[str]:
+    """Refuse verdicts that are no classes: many numbers with decimals written as text, and texts that are mostly different.
+
+    Returns:
+        A note on a few numbers with decimals, which may be grades.
+
+    Raises:
+        DataError: for these, with the rows.
+    """
+    if names.dtype != object or not len(names):
+        return []
+    texts = [str(name).strip() for name in names.tolist()]
+    if all(map(_NUMBER.fullmatch, texts)):
+        part = next((n for n, text in enumerate(texts) if text.endswith("%") or float(text) % 1), None)
+        if part is None:
+            return []
+        if len(texts) <= MOST_GRADES:
+            return [
+                f"{where}: verdicts such as {names[part]!r} are numbers with decimals or shares and read as classes; if "
+                f"they are scores, pass them as score=..."
+            ]
+        raise DataError(
+            f"{where}, {rows_text(np.flatnonzero(codes == part))}: verdict {names[part]} is not a whole number; pass a judge's "
+            f"numbers as score=..., or declare the classes with labels=[...]"
+        )
+    if len(codes) >= ENOUGH and len(names) > MOSTLY * len(codes):
+        raise DataError(
+            f"{where}: {len(names):,} different verdicts in {len(codes):,} rows, such as {listed(names.tolist(), 2)}; if "
+            f"these are replies with reasons, write the verdict in a column of its own; if they are "
+            f"classes, declare them with labels=[...]"
+        )
+    return []
 
 
 def _verdicts(

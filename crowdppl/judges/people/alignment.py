@@ -12,7 +12,7 @@ import pandas as pd
 
 from crowdppl.arguments import checked
 from crowdppl.errors import DataError, listed
-from crowdppl.judges.coding import values
+from crowdppl.judges.coding import values, winners
 from crowdppl.judges.coding.states import normalised, state_words
 from crowdppl.judges.coding.units import answer_name, unit_name
 from crowdppl.judges.model import pairwise
@@ -66,6 +66,9 @@ class AlignableLabels:
             DataError: if the labels need a system and have none, a system contradicts the verdicts, names of different types
                 cannot be matched, no human label is among two or more classes of the judges, or no labelled item was judged.
         """
+        named = self._without_winners(verdicts)
+        if named is not None:
+            return named.align(verdicts)
         notes = list(self.notes)
         kept, label, labels, old = self._common_labels(verdicts, notes)
         item, turned = self._judged_items(verdicts, notes)
@@ -89,6 +92,27 @@ class AlignableLabels:
             opponent=self.opponent[kept],
             notes=tuple(notes),
             answer=self.answer[kept] if len(self.answer) else self.answer,
+        )
+
+    def _without_winners(self, verdicts: Verdicts) -> Self | None:
+        """Return the labels as classes of the judges, where they name the better of two systems; ``None`` for other labels.
+
+        Raises:
+            DataError: if a label names another system.
+        """
+        if (verdicts.opponent < 0).all() or not len(self) or len(verdicts.labels) < 2:
+            return None
+        item, turned = self._judged_items(verdicts, [])
+        systems = np.array([*map(str, verdicts.systems.tolist()), None], dtype=object)
+        first, second = (systems[np.append(codes, -1)[item]] for codes in (verdicts.system, verdicts.opponent))
+        pair = np.where(turned, second, first), np.where(turned, first, second)
+        said = winners.of_pairs(self.labels, self.label, pair, verdicts.labels)
+        if said is None:
+            return None
+        code, names = pd.factorize(said)
+        note = f"human labels such as {listed([self.labels[self.label[0]]])} name the better system, and are read as {said[0]!r}"
+        return dataclasses.replace(
+            self, labels=np.asarray(names, dtype=object), label=code.astype(np.int64), notes=(*self.notes, note)
         )
 
     def _common_labels(self, verdicts: Verdicts, notes: list[str]) -> tuple[npt.NDArray[np.bool_], Codes, Array, Codes]:
@@ -119,7 +143,8 @@ class AlignableLabels:
                 f"they are of"
             )
             if not (kept & (item >= 0)).any():
-                raise DataError(f"{sentence}; state it in a column 'answer', as in {_some_item(verdicts)!r}")
+                text = ", or give the text of the answer in another column" if verdicts.outputs else ""
+                raise DataError(f"{sentence}; state it in a column 'answer', as in {_some_item(verdicts)!r}{text}")
             notes.append(f"{sentence}; they are left out")
         absent = kept & ~unclear & (item < 0)
         kept = kept & ~unclear & (item >= 0)

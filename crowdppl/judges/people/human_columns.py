@@ -29,6 +29,7 @@ from crowdppl.judges.coding.column_words import (
 )
 from crowdppl.judges.coding.units import turn_of, unit_name
 from crowdppl.judges.human import USUAL, HumanLabels
+from crowdppl.judges.people.outputs import numbered
 from crowdppl.judges.verdicts import Verdicts
 
 # Share of the values of a column that are names of a kind, from which it is the column of these.
@@ -167,11 +168,13 @@ def with_usual_names(
             column_of(given, None, USUAL[role], source, f"name the column of the {role} with {role}=...", role)
     by_role = {role: column for role, column in by_role.items() if str(column) != role}
     said = [f"{str(column)!r} has the {_WORDS[role]}" for role, column in by_role.items() if role not in known]
-    notes = (f"{source}: by the names in the verdicts, column {', '.join(said)}",) if said else ()
+    notes: tuple[str, ...] = (f"{source}: by the names in the verdicts, column {', '.join(said)}",) if said else ()
     old = [
         role for role in by_role if there(role)
     ]  # columns of another meaning, where the caller names the column of this one
     frame = frame.drop(columns=old).rename(columns={column: role for role, column in by_role.items()})
+    frame, read = numbered(frame, usual("item"), every, source)
+    notes += read
     return _with_criteria(frame, parts, criterion), notes
 
 

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from crowdppl.data.table.identifiers import kind_of, positions
 from crowdppl.data.table.label_names import respelled
 from crowdppl.errors import DataError, listed
+from crowdppl.judges.coding import winners
 from crowdppl.judges.coding.passing import polarity
 from crowdppl.judges.verdicts import Verdicts
 
@@ -144,6 +145,9 @@ def _proposal(names: Array, target: Array) -> str:
     pairs = {name: by_sign.get(polarity(name), []) for name in names.tolist()}
     if all(len(partners) == 1 for partners in pairs.values()):
         return f"state which correspond with map={ {b[0]: a for a, b in pairs.items()} }"
+    sides = winners.proposal(names, target)
+    if sides is not None:
+        return f"state which correspond with map={sides}, if that is meant"
     return "state which correspond with map={...}, or declare all classes with labels=[...] if both are meant"
 
 

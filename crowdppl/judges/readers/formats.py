@@ -260,7 +260,8 @@ def _verdicts(path: str | Path, rows: VerdictRows, frame: pd.DataFrame, options:
     # What the metrics of a tool are is said in the notes of the rows.
     own = frame if rows.format == TABLE else frame.drop(columns="metric", errors="ignore")
     verdicts = Verdicts.from_frame(own, **{"source": source_name(path), **options})
-    return dataclasses.replace(verdicts, human=rows.human, passing=rows.passing, notes=(*rows.notes, *verdicts.notes))
+    notes = (*rows.notes, *verdicts.notes)
+    return dataclasses.replace(verdicts, human=rows.human, passing=rows.passing, outputs=rows.outputs, notes=notes)
 
 
 def _by_criterion(

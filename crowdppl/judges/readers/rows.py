@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -30,6 +30,7 @@ class VerdictRows:
         format: format of the file.
         notes: what was read and what was left out, in sentences.
         passing: the verdict that passes, where the format states it.
+        outputs: number of each answer by its text, by item and system, where a system gave several answers to an item.
     """
 
     frame: pd.DataFrame
@@ -37,6 +38,7 @@ class VerdictRows:
     format: str
     notes: tuple[str, ...]
     passing: Any = None
+    outputs: Mapping[tuple[Any, Any], Mapping[str, int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         people = "" if self.human is None else f", {len(self.human):,} of people"
@@ -204,7 +206,13 @@ class Collector:
             )
         if human:
             notes.append(f"{self.source}: {len(human):,} verdicts of people")
-        return VerdictRows(_frame(named, "run"), _frame(human) if human else None, kind, tuple(notes), self.passing)
+        people_frame = _frame(human) if human else None
+        return VerdictRows(_frame(named, "run"), people_frame, kind, tuple(notes), self.passing, self._texts())
+
+    def _texts(self) -> dict[tuple[Any, Any], dict[str, int]]:
+        """Return the numbers of answers by their text, where a system gave several to an item."""
+        several = {key: known for key, known in self.outputs.items() if len(known) > 1}
+        return {key: {text: n for text, n in known.items() if isinstance(text, str)} for key, known in several.items()}
 
     def _chosen(self, metric: str | Sequence[str] | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the rows of judges and people with the metrics to keep."""

@@ -290,9 +290,7 @@ def test_parquet_with_other_lists_is_a_table(tmp_path):
     )
     pyarrow.parquet.write_table(lists, tmp_path / "x.parquet")
     assert rows_of(crowdppl.read(tmp_path / "x.parquet"))[0] == (1, "u", "a")
-    nested = pyarrow.table(
-        {"id": [1, 2], "annotations": [[{"user": "u", "label": "a"}], [{"user": "u", "label": "b"}]]}
-    )
+    nested = pyarrow.table({"id": [1, 2], "annotations": [[{"tool": "u", "mark": "a"}], [{"tool": "u", "mark": "b"}]]})
     pyarrow.parquet.write_table(nested, tmp_path / "y.parquet")
     with pytest.raises(DataError, match="columns are 'id', 'annotations'"):
         crowdppl.read(tmp_path / "y.parquet")

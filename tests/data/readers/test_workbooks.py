@@ -129,3 +129,38 @@ def test_damaged_and_large_workbooks(tmp_path):
     (tmp_path / "damaged.xlsx").write_bytes(content[:200] + b"\0" * 300 + content[500:])
     with pytest.raises(FileError, match=r"^damaged\.xlsx"):
         crowdppl.read(tmp_path / "damaged.xlsx")
+
+
+ROW, FILTER = "<row>", '<autoFilter ref="A1"><filterColumn colId="1"/></autoFilter>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (ROW, '<row hidden="1">', "5 rows of the sheet 'labels' are hidden and read"),
+        (
+            "</sheetData>",
+            f'<row r="9" hidden="1"/></sheetData>{FILTER}',
+            "1 row of the sheet 'labels' is hidden, as by a filter,",
+        ),
+        (
+            "<sheetData>",
+            '<cols><col min="2" max="3" hidden="1"/></cols><sheetData>',
+            "2 columns of the sheet 'labels' are",
+        ),
+        ("<sheetData>", '<cols><col min="5" max="16384" hidden="1"/></cols><sheetData>', ""),
+        (ROW, '<row hidden="0">', ""),
+    ],
+)
+def test_hidden_rows_and_columns_are_read_with_a_note(old, new, sentence, tmp_path):
+    whole = xlsx(tmp_path / "x.xlsx", {"notes": [["no"]], "labels": ROWS}, hidden=("notes",))
+    with zipfile.ZipFile(whole) as before, zipfile.ZipFile(tmp_path / "y.xlsx", "w") as after:
+        for name in before.namelist():
+            text = before.read(name).decode()
+            after.writestr(name, text.replace(old, new) if name.endswith("sheet2.xml") else text)
+    data = crowdppl.read(tmp_path / "y.xlsx")
+    assert data.N == 2
+    assert any("hidden sheets are left out: 'notes'" in note for note in data.notes)
+    noted = [note for note in data.notes if "of the sheet" in note]
+    assert len(noted) == bool(sentence)
+    assert all(sentence in note for note in noted)
