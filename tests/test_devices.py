@@ -63,7 +63,7 @@ def test_reads_are_counted():
     assert sum(device.reads.values()) == 4
 
 
-@pytest.mark.parametrize(("case", "method"), in_turn([pair for pair in PAIRS if pair[1] in BRIEF], 11))
+@pytest.mark.parametrize(("case", "method"), in_turn([pair for pair in PAIRS if pair[1] in BRIEF], 13))
 def test_every_model_and_engine(case, method):
     """Nothing mixes devices; by EM, which draws nothing before it, probabilities are those of the CPU."""
     data = tiny(items=6, classes=case.classes, features=case.features, criteria=case.criteria)

@@ -251,3 +251,17 @@ def test_numbers_of_which_percentages_are_shares(scripts):
 
     assert labelme_confusions.common_sizes((50.0, 25.0), 13) == [4, 8, 12]
     assert labelme_confusions.common_sizes((66.67,), 7) == [3, 6]
+
+
+def test_shares_that_a_percentage_may_be(scripts):
+    """By hand, of two items of class 0: annotations 0, 0, 1 and 1, 2."""
+    pytest.importorskip("matplotlib")
+    import labelme_confusions
+
+    votes = np.array([[2.0, 1, 0], [0, 1, 1]])
+    shares = labelme_confusions.of_rows(votes, 0)
+    np.testing.assert_allclose(shares[:3], [2 / 5, 2 / 5, 1 / 5])  # of the annotations
+    np.testing.assert_allclose(shares[3:6], [1 / 3, 5 / 12, 1 / 4])  # the mean of items
+    np.testing.assert_allclose(shares[6:9], [1 / 2, 1, 1 / 2])  # items with such an annotation
+    np.testing.assert_allclose(shares[21:24], [0, 2 / 3, 1 / 3])  # of the incorrect annotations
+    np.testing.assert_allclose(labelme_confusions.of_votes(votes, 0)[:2], [2 / 8, 2 / 8])  # pairs that agree

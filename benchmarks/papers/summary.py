@@ -144,11 +144,10 @@ def common_confusions() -> list[Row | Claim]:
             "67.21 / 54.19",
             f"{right:.1%} of its annotations are right, {country[labelme.CLASSES.index('mountain')]:.1%} say mountain",
             False,
-            "What the two percentages count is not at hand: of the paper's text there are extracts. No share of the annotations, "
-            "of a worker's annotations, or of the workers with a confusion is one of them (all pairs of classes were tried). "
-            f"Both can be shares of the same things only where these are {sizes} or more; a class of LabelMe has "
-            f"{measured['items'][0]} to {measured['items'][1]} items to learn from and {measured['annotations'][0]} to "
-            f"{measured['annotations'][1]} annotations.",
+            "What the two percentages count is not at hand: of the paper's text there are extracts. "
+            f"{labelme_confusions.tried(measured)} Both can be shares of the same things only where "
+            f"these are {sizes} or more; a class of LabelMe has {measured['items'][0]} to {measured['items'][1]} items to learn "
+            f"from and {measured['annotations'][0]} to {measured['annotations'][1]} annotations.",
             at_hand=False,
         ),
         Claim(

@@ -89,8 +89,14 @@ def _sampled(facts: Mapping[str, Any]) -> list[str]:
             f"The runs disagree about the class of {items:,} item{'' if items == 1 else 's'}. Do not use the intervals. Run it "
             f"again for longer ({_command(warmup, facts)})."
         )
-    divergences = sum(facts.get("divergences", []))
-    if divergences:
+    divergences = facts.get("divergences", [])
+    if isinstance(divergences, int):  # of Gibbs sampling, in its moves by gradients: one number for all chains
+        if divergences:
+            sentences.append(
+                f"The sampler failed to follow the posterior in {divergences:,} moves (divergences): parts of it may be missing. "
+                f"Use --method nuts, or a stronger prior."
+            )
+    elif divergences := sum(divergences):
         sentences.append(
             f"The sampler failed to follow the posterior in {divergences:,} of {chains * draws:,} draws (divergences): parts of "
             f"it may be missing. In Python, raise target_accept (crowdppl.fit(..., target_accept=0.95)), or use a stronger prior."

@@ -6,7 +6,7 @@ A model and its data become a function without arguments, with a guide of the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -262,15 +262,27 @@ class PyroProgram:
 
 
 class _AsDeclared(Messenger):  # type: ignore[misc]
-    """Take axes of length 1 off values of parameters, which ``Predictive`` puts before those of sites outside of plates."""
+    """Take axes of length 1 off values of parameters, which ``Predictive`` puts before those of sites outside of plates.
 
-    def __init__(self, sites: Collection[str]):
+    Several draws at once are refused: a model says what one draw is, and its distributions would broadcast draws against
+    workers or items, or count a density once for each draw, without an error.
+    """
+
+    def __init__(self, sites: Mapping[str, Any]):
         super().__init__()
         self.sites = sites
 
     def _pyro_post_sample(self, message: Any) -> None:
         if message["name"] in self.sites:
             value, shape = message["value"], message["fn"].shape()
+            own = self.sites[message["name"]]["value"].shape
+            draws = value.shape[: value.dim() - len(own)]
+            if draws.numel() > 1 and not message["fn"].support.is_discrete:
+                raise ModelError(
+                    f"values of {message['name']!r} have shape {tuple(value.shape)}, of {draws.numel()} draws at once; "
+                    f"the program takes one, {tuple(own)}: use Predictive(..., parallel=False) and an ELBO with "
+                    f"vectorize_particles=False"
+                )
             if value.shape != shape and value.numel() == shape.numel():
                 message["value"] = value.reshape(shape)
 

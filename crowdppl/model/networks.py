@@ -116,7 +116,15 @@ class Networks:
             name: of the network; its site is ``name.weights``.
             scale: standard deviation of the normal prior of each weight.
             training: whether dropout is active.
+
+        Raises:
+            ModelError: within ``torch.jit.trace``, which does not take weights that are handed to a module.
         """
+        if torch.jit.is_tracing():
+            raise ModelError(
+                f"the network {name!r} cannot be compiled by torch.jit: use TraceEnum_ELBO or Trace_ELBO, not their Jit forms, "
+                f"and NUTS(..., jit_compile=False)"
+            )
         module = self.modules[name]
         size = sum(value.numel() for value in module.parameters())
         there = next(module.parameters())

@@ -419,3 +419,17 @@ def test_results_in_single_precision_are_checked_and_predict(model):
     assert posterior.info["dtype"] == "float32"
     assert criticism.check(posterior, draws=20).table["p_value"].between(0, 1).all()
     assert crowdppl.predict_correct(posterior, data)["probability"].between(0, 1).all()
+
+
+def test_advice_on_moves_by_gradients():
+    """Gibbs sampling counts divergences of all chains in one number, also of a model of one's own without ``gibbs_step``."""
+    from crowdppl.criticism.advice import _sampled
+
+    rows = [(i, w, (i + (w == 3)) % 2) for i in range(8) for w in range(4)]
+    frame = pd.DataFrame(rows, columns=["item", "worker", "label"])
+    posterior = quiet_fit(frame, "glad", method="gibbs", chains=2, warmup=5, num_samples=5)
+    assert isinstance(posterior.info["facts"]["divergences"], int)
+    assert criticism.advice(posterior)
+    text = " ".join(_sampled(posterior.info["facts"] | {"divergences": 3}))
+    assert "in 3 moves (divergences)" in text
+    assert "divergences" not in " ".join(_sampled(posterior.info["facts"] | {"divergences": 0}))

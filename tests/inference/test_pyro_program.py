@@ -6,12 +6,12 @@ import pytest
 import torch
 from catalog import CASES, in_turn, tiny
 from pyro import poutine
-from pyro.infer import MCMC, NUTS, SVI, Predictive, TraceEnum_ELBO, infer_discrete
+from pyro.infer import MCMC, NUTS, SVI, JitTraceEnum_ELBO, Predictive, TraceEnum_ELBO, infer_discrete
 from pyro.infer.autoguide import AutoNormal
 from pyro.optim import Adam
 
 import crowdppl
-from crowdppl import CrowdpplError, OptionError, acquisition, criticism, report
+from crowdppl import CrowdpplError, ModelError, OptionError, acquisition, criticism, report
 from crowdppl.errors import silent
 from crowdppl.isolation import isolated
 
@@ -203,3 +203,42 @@ def test_a_replaced_prior_and_mini_batches():
     with pytest.raises(CrowdpplError, match="items have weights"):
         crowdppl.pyro_program("one-coin", tiny(weighted=True), labels="site")
     assert set(pyro.get_param_store().keys()) == set()
+
+
+@pytest.mark.parametrize("form", FORMS, ids="-".join)
+@pytest.mark.parametrize("model", ["dawid-skene", "item-effects"])
+def test_several_draws_at_once_are_refused(model, form):
+    """Rather than broadcast: a vectorized loss of item effects was three hundred times that of one draw after the other."""
+    with isolated(0), silent():
+        program = crowdppl.pyro_program(model, tiny(3, classes=2), truth=form[0], labels=form[1])
+        guide = AutoNormal(program.parameters)
+        loss = TraceEnum_ELBO(max_plate_nesting=1, num_particles=2, vectorize_particles=True)
+        with pytest.raises(ModelError, match=r"of 2 draws at once; .* vectorize_particles=False") as caught:
+            loss.loss(program, guide)
+        assert "\n" not in str(caught.value).split("Trace Shapes")[0].strip()
+        with pytest.raises(ModelError, match=r"of 3 draws at once; .* use Predictive\(..., parallel=False\)"):
+            Predictive(program, guide=guide, num_samples=3, parallel=True)()
+        one = TraceEnum_ELBO(max_plate_nesting=1, num_particles=1, vectorize_particles=True)
+        assert np.isfinite(one.loss(program, guide))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_loss():
+    """As without compilation; networks, which it does not take, say so."""
+    data = tiny(3, classes=2, features=2)
+    losses = []
+    for kind in (JitTraceEnum_ELBO, TraceEnum_ELBO):
+        with isolated(0):
+            program = crowdppl.pyro_program("one-coin", data)
+            svi = SVI(program, AutoNormal(program.parameters), Adam({"lr": 0.01}), kind(max_plate_nesting=1))
+            torch.manual_seed(3)
+            losses.append([svi.step() for _ in range(3)])
+    assert np.isfinite(losses).all()
+    np.testing.assert_allclose(losses[0][-1], losses[1][-1], rtol=0.2)
+    with isolated(0), silent():
+        program = crowdppl.pyro_program("raykar", data)
+        svi = SVI(program, AutoNormal(program.parameters), Adam({"lr": 0.01}), JitTraceEnum_ELBO(max_plate_nesting=1))
+        with pytest.raises(
+            ModelError, match=r"the network 'classifier' cannot be compiled by torch\.jit: use TraceEnum_ELBO"
+        ):
+            svi.step()
