@@ -277,7 +277,7 @@ def test_weights_of_votes_seldom_read():
         reads = sum(
             n for place, n in device.reads.items() if "weighted_votes" in place
         )  # others arrange the data, once
-        assert reads == math.ceil(steps / weighted_votes.AHEAD) + 1  # whether most workers are contrary
+        assert reads == math.ceil(steps / weighted_votes.AHEAD) + 1  # whether most workers are adversarial
         assert sum(device.reads.values()) < 20
         np.testing.assert_array_equal(there.cpu(), here)
     assert steps > 3

@@ -2,5 +2,6 @@
 
 LABELS_UNCLEAR = "labels to be cleaned first"
 CLASSES_LOST = "classes lost: do not use these labels"
+ONE_CLASS_OR_GUESSES = "one class or workers who guess"
 HARDLY_AGREE = "workers hardly agree"
 SAME_ANSWERS = "workers with the same answers"

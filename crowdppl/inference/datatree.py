@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from crowdppl.inference.record import versions
 from crowdppl.inference.work import Fitted
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.networks import is_weight
-from crowdppl.posterior.beginning import Beginning
+from crowdppl.posterior.beginning import LAYING_OUT, Beginning
 from crowdppl.posterior.io import FORMAT
 from crowdppl.posterior.schema import SET_ASIDE
 
@@ -44,15 +45,19 @@ def _has_calendars() -> bool:
 
 @contextmanager
 def _without_calendars() -> Iterator[None]:
-    """Have xarray not look for cftime where it is not installed: it searches all folders anew for every index of objects."""
-    if _has_calendars() or "cftime" in sys.modules:
-        yield
-        return
-    sys.modules["cftime"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        sys.modules.pop("cftime", None)
+    """Have xarray not look for cftime where it is not installed: it searches all folders anew for every index of objects.
+
+    Modules are those of all threads, so that one thread at a time sets and removes the entry.
+    """
+    with LAYING_OUT:
+        if _has_calendars() or "cftime" in sys.modules:
+            yield
+            return
+        sys.modules["cftime"] = None  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            sys.modules.pop("cftime", None)
 
 
 @_without_calendars()
@@ -123,13 +128,14 @@ def beginning(fit: Fitted, attrs: Mapping[str, Any]) -> Beginning:
         fit: the fit, its draws still to be drawn.
         attrs: of the tree, see :func:`attributes`.
     """
-    data, draws, aside, published = fit.data, fit.draws, fit.aside, fit.published
-    probability = fit.probability
+    data, model, aside, published, probability = fit.data, fit.model, fit.aside, fit.published, fit.probability
+    # Groups are laid out later; compiled passes, which they do not need, hold arrays as large as the data.
+    draws = replace(fit.draws, passes=None)
     coordinates = _coordinates(data, (1, draws.count), aside)
     axes = ("item", "true_label")
     variables: dict[str, Callable[[], dict[str, Variable]]] = {
         "truth": lambda: {"probability": (axes, probability if published is None else published)},
-        "point": lambda: _point(_site_dims(fit.model, draws), draws),
+        "point": lambda: _point(_site_dims(model, draws), draws),
         "observed_data": lambda: {"labels": (("annotation",), data.label)},
         "constant_data": lambda: _constant_data(data, aside),
     }

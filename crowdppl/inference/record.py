@@ -123,7 +123,9 @@ def warnings_of(work: Work, fit: Fitted, options: Mapping[str, Any]) -> list[str
     warnings += [f"{LABELS_UNCLEAR}: {sentence}" for sentence in data.doubts]
     warnings += nothing_learned(data, probability)
     warnings += [*work.warnings, *(hardly_agree(data) if data.A <= REVIEWED else [])]
-    if data.kind != "ordinal":  # of grades the most frequent one is no vote
+    if fit.independence is not None and fit.independence.in_doubt:
+        warnings.append(fit.independence.warning())  # of both answers; the others know only one of them
+    elif data.kind != "ordinal":  # of grades the most frequent one is no vote
         warnings += lost_classes(data, probability)
         warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     said = {"features": True} if work.leaves_features else {}

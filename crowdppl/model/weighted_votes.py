@@ -15,8 +15,10 @@ EM; mean and standard deviation of the crowd's competence are those of its appro
 Where two groups of workers contradict each other, either may be the competent one: EM that starts from the votes of those whom
 its first solution trusts least then ends elsewhere, in :func:`rival_votes`. The likelihood then prefers those who agree most with
 each other, who may be few: workers who always name the class after the true one agree perfectly. By the first solution most of
-the annotations are then by workers who are contrary, correct less often than by chance. People seldom are: the other solution is
-taken if by it fewer annotations are by adversarial workers than by competent ones.
+the annotations are then by adversarial workers, who are correct less often than by chance, and their errors lie mostly on one
+class for each true class, as those of competent workers do in the eyes of workers who permute the classes. People seldom are
+adversarial: the other solution is taken if by it fewer annotations are by adversarial workers than by competent ones. Adversarial
+workers who name any incorrect class give no other solution, however many they are: there the first one stands.
 """
 
 from __future__ import annotations
@@ -50,8 +52,11 @@ AHEAD = 10
 COMPILED = 1500
 # Smallest weight of a worker: an item that spammers alone annotated still has their votes.
 LEAST = 0.02
-# A worker is contrary, or competent, whose accuracy is less than chance, or more, by such a share of chance.
-CONTRARY = 0.25
+# A worker is adversarial, or competent, whose accuracy is less than chance, or more, by such a share of chance.
+AGAINST = 0.25
+# By a solution most workers are adversarial if their annotations exceed those of competent workers by such a share of all; less
+# is noise. Their errors are concentrated from the middle, 1/2, between errors spread evenly and a permutation of the classes.
+EXCESS, PERMUTED = 0.05, 0.5
 # EM steps after which rival votes are compared with the first ones, and the share of items that must differ.
 COMPARED, RIVAL = 5, 0.1
 
@@ -62,10 +67,13 @@ def competence_weights(data: Annotations) -> Tensor:
     The mean over classes of the probability of the correct label, minus ``1 / K``, over ``1 - 1 / K``.
     """
     first = _last(_learned(data, data.majority()))
-    if contrary_annotations(first, data) > 0:
-        other = _last(_learned(data, contrary_votes(data, _shares(data, first.clamp(min=LEAST)))))
-        if contrary_annotations(other, data) < 0:
-            first = other
+    # The votes are needed, and the device read once more, only where most workers are adversarial.
+    if adversarial_excess(first, data) > EXCESS * data.A:
+        votes = _shares(data, first.clamp(min=LEAST))
+        if _concentrated(first, votes, data):
+            other = _last(_learned(data, opposing_votes(data, votes)))
+            if adversarial_excess(other, data) < 0:
+                first = other
     return first.clamp(min=LEAST)
 
 
@@ -73,11 +81,48 @@ def _last(steps: Iterator[Tensor]) -> Tensor:
     return deque(steps, maxlen=1)[0]
 
 
-def contrary_annotations(competence: Tensor, data: Annotations) -> int:
-    """Return how many more annotations are of adversarial workers than of competent ones; accuracies above chance ``(J,)``."""
-    margin = CONTRARY / max(data.K - 1, 1)
+def adversarial_excess(competence: Tensor, data: Annotations) -> int:
+    """Return how many more annotations are by adversarial workers than by competent ones.
+
+    Args:
+        competence: chance-corrected accuracies, ``(J,)``.
+        data: the annotations.
+    """
+    margin = _margin(data)
     side = (competence < -margin).long() - (competence > margin).long()
     return int((side * data.annotations_per_worker).sum())
+
+
+def mostly_adversarial(data: Annotations, probability: Tensor) -> bool:
+    """Tell whether by a solution most annotations are by adversarial workers, as where they permute the classes.
+
+    Args:
+        data: the annotations.
+        probability: of each class for each item, ``(N, K)``, by the solution.
+    """
+    competence = agreement_above_chance(data, probability)
+    return adversarial_excess(competence, data) > EXCESS * data.A and _concentrated(competence, probability, data)
+
+
+def _margin(data: Annotations) -> float:
+    return AGAINST / max(data.K - 1, 1)
+
+
+def _concentrated(competence: Tensor, probability: Tensor, data: Annotations) -> bool:
+    """Tell whether the errors of adversarial workers lie mostly on one class for each true class.
+
+    Of their errors, the share of the most frequent one of each class is about ``1 / (K - 1)`` where they name any other class,
+    and 1 where they permute the classes. Competent workers of accuracy ``a`` who err evenly seem to have the share
+    ``a / (a + (1 - a) (K - 2) / (K - 1))`` by a solution that is a permutation of the truth.
+    """
+    K = data.K
+    if K == 2:
+        return True
+    by = (competence < -_margin(data)).to(data.dtype)[data.worker]
+    pair = probability.argmax(-1)[data.item] * K + data.label
+    errors = sum_by(pair, by, K * K).view(K, K).fill_diagonal_(0)
+    even = 1 / (K - 1)
+    return float(errors.amax(-1).sum() / above_zero(errors.sum())) > even + PERMUTED * (1 - even)
 
 
 def weighted_votes(data: Annotations) -> Tensor:
@@ -88,7 +133,7 @@ def weighted_votes(data: Annotations) -> Tensor:
     return data.majority() if data.A == 0 else _shares(data, competence_weights(data))
 
 
-def contrary_votes(data: Annotations, probability: Tensor) -> Tensor:
+def opposing_votes(data: Annotations, probability: Tensor) -> Tensor:
     """Return vote shares ``(N, K)`` in which workers weigh the more, the less they agree with a solution.
 
     The start of a search for another solution: where two groups of workers contradict each other, it is near that of the other
@@ -117,7 +162,7 @@ def rival_votes(data: Annotations, votes: Tensor) -> Tensor | None:
     if data.A == 0:
         return None
     first = votes.argmax(-1)
-    for step, competence in enumerate(_learned(data, contrary_votes(data, votes))):
+    for step, competence in enumerate(_learned(data, opposing_votes(data, votes))):
         # Where there is one solution only, the first steps already return to it.
         if step % COMPARED == COMPARED - 1 and not _differ(_shares(data, competence.clamp(min=LEAST)), first):
             return None

@@ -6,9 +6,14 @@ A table of true labels needs two of them, and xarray takes milliseconds for each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from threading import RLock
 from typing import Any
 
 import xarray as xr
+
+# Groups are laid out by one thread at a time, each once: what :mod:`crowdppl.inference.datatree` sets meanwhile concerns all
+# threads. Re-entrant, since it takes the lock, too.
+LAYING_OUT = RLock()
 
 
 class Beginning:
@@ -38,5 +43,7 @@ class Beginning:
         if name not in self.children:
             raise KeyError(name)
         if name not in self._groups:
-            self._groups[name] = self._lay_out(name)
+            with LAYING_OUT:
+                if name not in self._groups:
+                    self._groups[name] = self._lay_out(name)
         return self._groups[name]

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, LABELS_UNCLEAR, SAME_ANSWERS
+from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, LABELS_UNCLEAR, ONE_CLASS_OR_GUESSES, SAME_ANSWERS
 
 # The beginning of the first warning of a result whose chains have not converged.
 NOT_CONVERGED = "not converged: do not use the intervals"
 # Beginnings of the warnings that come first in every view.
-ALERTS = (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS)
+ALERTS = (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST, ONE_CLASS_OR_GUESSES, HARDLY_AGREE, SAME_ANSWERS)
 
 
 class Recorded:
@@ -51,7 +51,7 @@ class Recorded:
 
     @property
     def alerts(self) -> list[str]:
-        """The warnings that come first in every view: labels to be cleaned, no convergence, classes lost, copied answers."""
+        """The warnings that come first in every view: labels to be cleaned, classes lost, workers who hardly agree and others."""
         return [sentence for start in self._alerts for sentence in self.warnings if sentence.startswith(start)]
 
     @property

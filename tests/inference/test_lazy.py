@@ -1,8 +1,12 @@
 """After EM the truths are there; draws, and what follows from them, are made when they are first asked for."""
 
 import dataclasses
+import gc
 import pickle
 import sys
+import threading
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +18,7 @@ from catalog import quiet_fit, simulated, tiny
 import crowdppl
 from crowdppl.inference import datatree, result, run
 from crowdppl.models import DawidSkene
+from crowdppl.posterior.beginning import Beginning
 
 MODELS = ["item-effects", "dawid-skene", "one-coin"]
 
@@ -131,6 +136,64 @@ def test_calendars_are_not_searched_for_where_there_are_none(monkeypatch, there)
     assert "cftime" not in sys.modules
     by_em().workers()
     assert "cftime" not in sys.modules
+
+
+def test_threads_do_not_take_each_others_entry_of_the_calendars(monkeypatch):
+    """While one thread lays out a group, another waits; nothing remains afterwards."""
+    monkeypatch.setattr(datatree, "_has_calendars", lambda: False)
+    monkeypatch.delitem(sys.modules, "cftime", raising=False)
+    inside, seen = threading.Event(), []
+
+    def first():
+        with datatree._without_calendars():
+            inside.set()
+            time.sleep(0.1)
+            seen.append("cftime" in sys.modules)
+
+    def second():
+        inside.wait()
+        with datatree._without_calendars():
+            seen.append("cftime" in sys.modules)
+
+    with ThreadPoolExecutor(2) as pool:
+        for call in [pool.submit(first), pool.submit(second)]:
+            call.result()
+    assert seen == [True, True]
+    assert "cftime" not in sys.modules
+
+
+def test_a_group_is_laid_out_once():
+    calls = []
+
+    def lay_out(name):
+        calls.append(name)
+        time.sleep(0.05)
+        return xr.Dataset()
+
+    known = Beginning(["truth"], lay_out, {})
+    with ThreadPoolExecutor(3) as pool:
+        groups = list(pool.map(lambda _: known["truth"], range(3)))
+    assert calls == ["truth"]
+    assert all(group is groups[0] for group in groups)
+
+
+def test_what_is_known_first_keeps_no_compiled_passes(monkeypatch):
+    kept = []
+
+    class Passes:
+        """Stands for arrays as large as the data."""
+
+    def spy(fit, attrs):
+        passes = Passes()
+        kept.append(weakref.ref(passes))
+        return beginning(dataclasses.replace(fit, draws=dataclasses.replace(fit.draws, passes=passes)), attrs)
+
+    beginning = run.beginning
+    monkeypatch.setattr(run, "beginning", spy)
+    posterior = by_em()
+    gc.collect()
+    assert kept[0]() is None
+    assert len(posterior.truth()) == len(posterior.items())
 
 
 def test_true_labels_lay_out_no_more_groups_than_they_need():

@@ -10,10 +10,20 @@ from crowdppl import Annotations
 from crowdppl.inference.backends.passes import once
 from crowdppl.inference.engines.solutions import Solution, different, share, warning
 from crowdppl.model.bound import bind
-from crowdppl.model.weighted_votes import contrary_annotations, contrary_votes, rival_votes, weighted_votes
+from crowdppl.model.truths.classes import one_hot
+from crowdppl.model.weighted_votes import (
+    LEAST,
+    _learned,
+    adversarial_excess,
+    competence_weights,
+    mostly_adversarial,
+    opposing_votes,
+    rival_votes,
+    weighted_votes,
+)
 from crowdppl.models import LIA, DawidSkene, ItemEffects
 
-SEVERAL = "two solutions explain the annotations about equally well"
+SEVERAL = "two solutions explain the annotations "
 
 
 def crowd(camps, *, classes=3, seed=0, items=200, workers=20, known=0):
@@ -85,14 +95,14 @@ def test_starts_share_what_the_first_learned_by_empirical_bayes():
         np.testing.assert_allclose(posterior.tree["point"][name], alone.tree["point"][name], rtol=1e-9)
 
 
-def test_contrary_votes_by_hand():
+def test_opposing_votes_by_hand():
     """Two classes; workers a and b agree with the solution always and half of the time: weights .02 and 1.02."""
     data = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], labels=[0, 1])
-    votes = contrary_votes(data, torch.eye(2, dtype=torch.float64))
+    votes = opposing_votes(data, torch.eye(2, dtype=torch.float64))
     torch.testing.assert_close(votes[0], torch.tensor([1.0, 0.0], dtype=torch.float64))
     torch.testing.assert_close(votes[1], torch.tensor([1.02, 0.02], dtype=torch.float64) / 1.04)
     known = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], labels=[0, 1], truth={1: 1})
-    votes = contrary_votes(known, torch.eye(2, dtype=torch.float64))
+    votes = opposing_votes(known, torch.eye(2, dtype=torch.float64))
     torch.testing.assert_close(votes[1], torch.tensor([0.0, 1.0], dtype=torch.float64))
 
 
@@ -106,28 +116,60 @@ def test_rival_votes_are_those_of_the_other_camp():
     assert rival_votes(*(lambda one: (one, weighted_votes(one)))(crowd(1)[0])) is None
 
 
+def adversaries(share, classes, *, spread, seed=1):
+    """A share of workers is always incorrect: by any class, or by that after the true one; the others are of .8 in the mean."""
+    g = np.random.default_rng(seed)
+    truth = g.integers(0, classes, 300)
+    correct = g.random((300, 20)) < (g.uniform(0.5, 0.9, 20) if spread else 0.8)
+    label = (truth[:, None] + np.where(correct, 0, g.integers(1, classes, (300, 20)))) % classes
+    bad = round(20 * share)
+    label[:, :bad] = (truth[:, None] + (g.integers(1, classes, (300, bad)) if spread else 1)) % classes
+    item, worker = np.nonzero(g.permuted(np.tile(np.arange(20) < 6, (300, 1)), axis=1))
+    return Annotations.from_arrays(item, worker, label[item, worker], labels=range(classes)), truth
+
+
 @pytest.mark.parametrize("share", [0.4, 0.45])
 @pytest.mark.parametrize("classes", [3, 4])
-def test_contrary_workers_who_agree_perfectly_do_not_win(share, classes):
+def test_adversarial_workers_who_agree_perfectly_do_not_win(share, classes):
     """A large minority always names the class after the true one; the others are right on four items in five."""
-    g = np.random.default_rng(1)
-    truth = g.integers(0, classes, 300)
-    label = (truth[:, None] + np.where(g.random((300, 20)) < 0.8, 0, g.integers(1, classes, (300, 20)))) % classes
-    label[:, : round(20 * share)] = (truth[:, None] + 1) % classes
-    item, worker = np.nonzero(g.permuted(np.tile(np.arange(20) < 6, (300, 1)), axis=1))
-    data = Annotations.from_arrays(item, worker, label[item, worker], labels=range(classes))
+    data, truth = adversaries(share, classes, spread=False)
     assert (weighted_votes(data).argmax(-1).numpy() == truth).mean() > 0.85
     posterior = quiet_fit(data, independent=False, num_samples=2)
     assert (posterior.probability().argmax(1) == truth).mean() > 0.95
+    one, other = (one_hot(torch.from_numpy((truth + shift) % classes), data) for shift in (0, 1))
+    assert mostly_adversarial(data, other)
+    assert not mostly_adversarial(data, one)
+    (sentence,) = warning(Solution(-1000.0, one), [Solution(-980.0, other)], data)
+    assert "nearly as well, with log posteriors 20 apart (log posterior -1000.0, reported" in sentence
+    why = "since by it most workers are competent, and adversarial by the other; "
+    assert f"that with the lower log posterior is reported, {why}" in sentence
 
 
-def test_which_solution_has_more_contrary_workers():
+@pytest.mark.parametrize(("share", "classes"), [(0.5, 3), (0.55, 5), (0.6, 5), (0.7, 10)])
+def test_adversarial_workers_who_name_any_class_leave_the_first_solution(share, classes):
+    """They may be most of the workers: votes are correct, and so are labels."""
+    for seed in range(3):
+        data, truth = adversaries(share, classes, spread=True, seed=seed)
+        first = list(_learned(data, data.majority()))[-1].clamp(min=LEAST)
+        torch.testing.assert_close(competence_weights(data), first, rtol=0, atol=0)
+        assert not mostly_adversarial(data, one_hot(torch.from_numpy(truth), data))
+        assert classes == 3 or (weighted_votes(data).argmax(-1).numpy() == truth).mean() > 0.65
+
+
+def test_labels_beside_many_who_name_any_incorrect_class():
+    data, truth = adversaries(0.55, 5, spread=True)
+    posterior = quiet_fit(data, independent=False, num_samples=2)
+    assert (posterior.probability().argmax(1) == truth).mean() > 0.8
+    assert not any("adversarial by the other" in sentence for sentence in posterior.warnings)
+
+
+def test_which_solution_has_more_adversarial_workers():
     """Annotations count: two by an adversarial worker, three by a competent one, and any number by one who guesses."""
     item, worker = [0, 1, 0, 1, 2, 0, 1, 2], [0, 0, 1, 1, 1, 2, 2, 2]
     data = Annotations.from_arrays(item, worker, [0] * 8, labels=range(3))
     competence = torch.tensor([-0.3, 0.5, 0.1], dtype=torch.float64)  # the margin is .125
-    assert contrary_annotations(competence, data) == -1
-    assert contrary_annotations(-competence, data) == 1
+    assert adversarial_excess(competence, data) == -1
+    assert adversarial_excess(-competence, data) == 1
 
 
 def test_ties_known_truths_and_items_without_annotations_do_not_differ():
@@ -143,7 +185,16 @@ def test_ties_known_truths_and_items_without_annotations_do_not_differ():
     assert different(one, two, data) == (9, 59)
     assert share(one, two, data) == pytest.approx(9 / 59)
     (sentence,) = warning(one, [two], data)
-    assert "to 9 of 59 items" in sentence
+    assert sentence.startswith(f"{SEVERAL}about equally well (log posterior -100.0, reported, and -101.0)")
+    assert "to 9 of 59 items: the annotations alone" in sentence
+    (behind,) = warning(one, [Solution(-104.5, other)], data)
+    assert "nearly as well, with log posteriors 4 apart (log posterior -100.0, reported, and -104.5)" in behind
+    assert "is reported, since" not in behind
+    (ahead,) = warning(one, [Solution(-95.5, other)], data)
+    assert (
+        "lower log posterior is reported, since it agrees with the votes weighted by competence; the annotations"
+        in ahead
+    )
     assert warning(one, [Solution(-200.0, other)], data) == []  # explains the annotations less well
     other[4:] = first[4:]
     assert warning(one, [two], data) == []  # labels of few items differ

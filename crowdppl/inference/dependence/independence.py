@@ -22,8 +22,9 @@ labels update the probability by what each answer makes of them.
 *One class.* Where workers hardly agree beyond chance, Dawid and Skene's model may find one class in nearly all items. Either it
 is that of nearly all, which workers of about equal accuracy give about equally often; or workers know little and answer by
 preferences of their own, which differ. Nothing else in the labels tells both apart: by everything but how often workers give the
-class, public crowds of such workers look like simulated ones with a rare class. Where they give it equally often, each of the two
-has half of the probability.
+class, public crowds of such workers look like simulated ones with a rare class. Where they give it equally often, the first has
+about a third of the probability: half of it gained a little more with a rare class, and lost twice as much where workers share
+one preference.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import torch
 from scipy.special import chdtri
 from torch import Tensor
 
+from crowdppl.data.alerts import ONE_CLASS_OR_GUESSES
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends import choose
 from crowdppl.inference.dependence.known_truths import left_out_score
@@ -47,7 +49,7 @@ from crowdppl.inference.evaluate import EvaluatedDraws, evaluate
 from crowdppl.inference.options import completed
 from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel, bind
-from crowdppl.model.weighted_votes import agreement_above_chance, contrary_annotations
+from crowdppl.model.weighted_votes import mostly_adversarial
 from crowdppl.models.dawid_skene import DawidSkene
 
 Array = npt.NDArray[Any]
@@ -65,13 +67,15 @@ FEWEST, LEAST_EACH = 100, 15.0
 EACH_ITEM, APART, FROM_VOTES = 3.0, 0.08, 0.035
 # One class has at least this share of the items; in the mean of workers, the log odds of giving it are at least so high, and
 # their standard deviation is at most so large, except with this probability; and what is left of the probability of independence.
-NEARLY_ALL, OFTEN, EQUALLY, CHANCE, ONE_CLASS = 0.9, 0.25, 0.75, 0.1, 0.5
+NEARLY_ALL, OFTEN, EQUALLY, CHANCE, ONE_CLASS = 0.9, 0.25, 0.75, 0.1, 0.35
 # Most annotations, and most classes, for which data sets are simulated, and how many are.
 MOST, CLASSES, SIMULATED = 100_000, 10, 40
 # Largest log odds that known true labels leave: probability .99.
 SURE = 4.6
 # Probability below which both answers are not worth a second model.
 NEGLIGIBLE = 0.02
+# Probability from which, and up to which, it matters to the user that nearly all items may be of one class.
+IN_DOUBT = 0.1, 0.9
 
 # E steps after which a run that has not converged goes on only where so much less of its z could still matter: z changes little
 # from then on, and in most crowds it is far from 0.
@@ -88,7 +92,7 @@ class Independence:
         model: Dawid and Skene's, of the data.
         draws: its draws, still to be drawn.
         truth: probabilities of the classes by it, ``(N, K)``.
-        one_class: whether its labels are far from those of the default, and nearly all of one class.
+        one_class: name of the class of nearly all items by it, where the default gives many of them other labels; else ``None``.
     """
 
     probability: float
@@ -96,7 +100,12 @@ class Independence:
     model: BoundModel
     draws: Draws
     truth: Tensor
-    one_class: bool = False
+    one_class: Any = None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nearly all items may be of one class, and may as well not."""
+        return self.one_class is not None and IN_DOUBT[0] <= self.probability <= IN_DOUBT[1]
 
     def mix(self, probability: Tensor) -> Tensor:
         """Return class probabilities ``(N, K)`` averaged over both answers."""
@@ -129,10 +138,22 @@ class Independence:
     def say(self) -> str:
         """Return a sentence for the result."""
         z = round(self.z, 1) + 0.0  # no minus before a zero
-        known = " By it nearly all items are of one class; some known true labels decide." if self.one_class else ""
-        return (
+        said = (
             f"Agreement varies from item to item as if errors were independent (z = {z:.1f}). They are with probability "
-            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published.{known}"
+            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published."
+        )
+        if not self.in_doubt:
+            return said
+        one = f"By this model nearly all items are of class {self.one_class!r}"
+        return f"{said} {one}; give the true labels of some items to find out."
+
+    def warning(self) -> str:
+        """Return a sentence on both answers, where nearly all items may be of one class."""
+        return (
+            f"{ONE_CLASS_OR_GUESSES}: with probability {self.probability:.0%} nearly all items are of class "
+            f"{self.one_class!r} and the other labels are errors, else most workers know little of the items and other classes "
+            f"are common; the class probabilities average over both, and the annotations do not decide; give the true labels of "
+            f"some items"
         )
 
 
@@ -166,43 +187,51 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
             return None
         assert draws.point is not None
         truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
-        one_class = _elsewhere(truth, probability, data)
-        if one_class:
+        one_class = None
+        if _contradicted(truth, probability, data):
+            one_class = _one_class(truth, data)
             independent *= ONE_CLASS
-            if independent < NEGLIGIBLE or not _given_equally_often(truth, data):
+            if one_class is None or independent < NEGLIGIBLE:
                 return None
     finally:
         set_random_state(streams, data.device)
     return Independence(independent, z, model, replace(draws, passes=None), truth, one_class)
 
 
-def _elsewhere(truth: Tensor, probability: Tensor, data: Annotations) -> bool:
-    """Tell whether labels by ``truth (N, K)``, class probabilities, are far from those by ``probability`` and from the votes.
+def _contradicted(truth: Tensor, probability: Tensor, data: Annotations) -> bool:
+    """Tell whether the default and the annotations contradict the labels of Dawid and Skene's model.
 
-    Or from what most workers mean, where by these labels most annotations are by workers who are contrary.
+    The default does if it gives many items other labels. The annotations do if the votes of items are mostly for other labels, or
+    if most workers would be adversarial.
+
+    Args:
+        truth: probabilities of the classes by Dawid and Skene's model, ``(N, K)``.
+        probability: of the classes by the default, ``(N, K)``.
+        data: the annotations.
     """
     label = truth.argmax(-1)
     votes = data.majority()
     behind = votes.amax(-1) - votes.gather(-1, label.unsqueeze(-1)).squeeze(-1)
     if float((label != probability.argmax(-1)).double().mean()) <= APART:
         return False
-    return float(behind.mean()) > FROM_VOTES or contrary_annotations(agreement_above_chance(data, truth), data) > 0
+    return float(behind.mean()) > FROM_VOTES or mostly_adversarial(data, truth)
 
 
-def _given_equally_often(truth: Tensor, data: Annotations) -> bool:
-    """Tell whether nearly all items are of one class by ``truth (N, K)``, which all workers give about equally often.
+def _one_class(truth: Tensor, data: Annotations) -> Any:
+    """Return the name of the class of nearly all items by ``truth (N, K)``, if all workers give it about equally often.
 
     The standard deviation over workers of their log odds is compared with the upper end of its one-sided confidence interval. It
     contains the noise of few annotations, so that few workers, or few annotations, do not suffice.
     """
     items = truth.argmax(-1).bincount(minlength=data.K)
     if int(items.max()) < NEARLY_ALL * data.N or data.J < 3:
-        return False
+        return None
     number = data.annotations_per_worker.double()
     given = torch.bincount(data.worker, (data.label == items.argmax()).double(), minlength=data.J)
     odds = ((given + 0.5) / (number - given + 0.5)).log()[number > 0]
     widest = float(odds.std()) * math.sqrt((len(odds) - 1) / float(chdtri(len(odds) - 1, 1 - CHANCE)))
-    return float(odds.mean()) >= OFTEN and widest <= EQUALLY
+    equally = float(odds.mean()) >= OFTEN and widest <= EQUALLY
+    return data.labels.tolist()[int(items.argmax())] if equally else None
 
 
 def _told_apart(data: Annotations) -> bool:

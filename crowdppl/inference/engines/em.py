@@ -32,7 +32,7 @@ from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.contract import check
 from crowdppl.model.program import base, dispersed
-from crowdppl.model.weighted_votes import contrary_votes
+from crowdppl.model.weighted_votes import opposing_votes
 
 # Results of restarts whose log posteriors differ by less than this fraction are one mode.
 SAME_MODE = 1e-6
@@ -183,8 +183,8 @@ def _starts(model: BoundModel, data: Annotations, first: Tensor, results: list[E
         return [first]  # the second start opposes the end of this one
     starts = [dispersed(first, data) for _ in range(width)]
     if len(results) == 1:
-        contrary = contrary_votes(data, solution(model, data, results[0]).probability)
-        starts[0] = model.truths.at_shares(contrary, first, data)
+        opposing = opposing_votes(data, solution(model, data, results[0]).probability)
+        starts[0] = model.truths.at_shares(opposing, first, data)
     return starts
 
 

@@ -11,11 +11,13 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.inference.engines.em_state import EMResult
 from crowdppl.kernels.ops import above_zero, normalise, sum_by
 from crowdppl.model.bound import BoundModel, repeated
+from crowdppl.model.weighted_votes import mostly_adversarial
 
-# Two solutions explain the annotations about equally well if their log posteriors differ by at most so much an annotation, and
+# Two solutions are compared if their log posteriors differ by at most so much an annotation: models fit people by more than that.
+# They explain the annotations about equally well if these differ by at most EQUAL, as a factor of 20 has it. Solutions
 # differ in what they say if the labels do for more than this share of at least so many items. On public crowds they never did
 # (docs/benchmarks/several-solutions.md).
-NEAR, OTHER, MIN_ITEMS = 0.05, 0.1, 50
+NEAR, EQUAL, OTHER, MIN_ITEMS = 0.05, 3.0, 0.1, 50
 # Two labels of an item tie if their probabilities differ by less.
 TIE = 1e-3
 
@@ -83,16 +85,28 @@ def warning(best: Solution, others: list[Solution], data: Annotations) -> list[s
     """Return a sentence if another solution explains the annotations about as well as the best and gives items other labels."""
     annotations = float(data.A if data.multiplicity is None else data.multiplicity[data.item].sum())
     rivals = [
-        (*different(best, other, data), other.log_posterior)
+        (*different(best, other, data), other)
         for other in others
         if abs(best.log_posterior - other.log_posterior) <= NEAR * annotations
     ]
     rivals = [entry for entry in rivals if entry[1] >= MIN_ITEMS and entry[0] > OTHER * entry[1]]
     if not rivals:
         return []
-    changed, size, log_posterior = max(rivals)
+    changed, size, other = max(rivals, key=lambda entry: (*entry[:2], entry[2].log_posterior))
+    ahead = other.log_posterior - best.log_posterior
+    how = "about equally well" if abs(ahead) <= EQUAL else f"nearly as well, with log posteriors {abs(ahead):.0f} apart"
     return [
-        f"two solutions explain the annotations about equally well (log posterior {best.log_posterior:.1f}, reported, and "
-        f"{log_posterior:.1f}) and give different labels to {changed:,} of {size:,} items: the annotations alone do not decide "
-        f"between them; give known true labels of some of these items"
+        f"two solutions explain the annotations {how} (log posterior {best.log_posterior:.1f}, reported, and "
+        f"{other.log_posterior:.1f}) and give different labels to {changed:,} of {size:,} items: "
+        f"{_why_lower(other, data) if ahead > EQUAL else ''}the annotations alone do not decide between them; give known true "
+        f"labels of some of these items"
     ]
+
+
+def _why_lower(other: Solution, data: Annotations) -> str:
+    """Return why a solution is reported though another has the higher log posterior."""
+    if data.parent_item is None and mostly_adversarial(data, other.probability):
+        why = "by it most workers are competent, and adversarial by the other"
+    else:
+        why = "it agrees with the votes weighted by competence"
+    return f"that with the lower log posterior is reported, since {why}; "
