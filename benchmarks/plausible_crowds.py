@@ -71,7 +71,7 @@ def bots(share: float, classes: int) -> Callable[[Draw], tuple[Array, Array]]:
     return draw
 
 
-def contrary(share: float) -> Callable[[Draw], tuple[Array, Array]]:
+def adversarial(share: float) -> Callable[[Draw], tuple[Array, Array]]:
     """Return a simulator of crowds of which a share are wrong on 85% of the items of two classes."""
 
     def draw(rng: Draw) -> tuple[Array, Array]:
@@ -88,6 +88,16 @@ def shifted(share: float) -> Callable[[Draw], tuple[Array, Array]]:
         label, truth = plain(rng, 500, skills(rng, 20, 0.8, 0.06), 4)
         label[:, : round(share * 20)] = (truth[:, None] + 1) % 4
         return some(rng, label, 6), truth
+
+    return draw
+
+
+def spread(share: float) -> Callable[[Draw], tuple[Array, Array]]:
+    """Return a simulator of crowds of which a share always name any class but the true one."""
+
+    def draw(rng: Draw) -> tuple[Array, Array]:
+        bad = round(share * 20)
+        return plain(rng, 500, np.r_[np.zeros(bad), skills(rng, 20 - bad, 0.8, 0.06)], 4, 6)
 
     return draw
 
@@ -226,10 +236,11 @@ KINDS: dict[str, Callable[[Draw], tuple[Array, Array]]] = {
     "5% of 40 workers guess, two classes": bots(0.05, 2),
     "20%, four classes": bots(0.2, 4),
     "60%, four classes": bots(0.6, 4),
-    "10% of 20 workers contrary": contrary(0.1),
-    "40% of 20 workers contrary": contrary(0.4),
+    "10% of 20 workers adversarial": adversarial(0.1),
+    "40% of 20 workers adversarial": adversarial(0.4),
     "25% always name the next class": shifted(0.25),
     "40% always name the next class": shifted(0.4),
+    "55% always name any incorrect class": spread(0.55),
     "experts of one class, eight labels an item": experts(8, 8),
     "experts of one class, five labels an item": experts(5, 25),
     "neighbouring grades confused": ordinal,
@@ -378,7 +389,9 @@ the better ones: beyond their accuracy they agree on a fifth of the items, and c
 of the others. *Five weak workers* say too little of each other for a model to be better than votes. *Workers who always name
 the next class* agree with each other more than the others do; of the two solutions, the default takes the one by which fewer
 annotations are by workers who are correct less often than by chance. Dawid and Skene's model does not choose, and at 45% ends
-at the other.
+at the other. It takes the other only where the errors of these workers lie mostly on one class for each true class: *workers who
+always name any incorrect class* may be most of a crowd with four classes, not with three. Where half of the adversarial workers
+name the next class and they are 60% of all, hardly any label is correct.
 """
 
 

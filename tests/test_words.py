@@ -48,7 +48,8 @@ TEXTS = {
     r"\bmoments? (of (time|each|annotations?)|and (a )?durations?)\b|\bannotation's moment\b|\bwith a moment\b"
     r"|\b(return|read|two|some|not a) moments?\b|\bdef moments\b": "timestamps",
     r"(?<!SIMD )(?<!vector )\bregisters\b": "SIMD vectors",
-    r"[\"'`]contrary[\"'`]|\bcontrary (one|worker|annotator|crowd)s?\b": "adversarial; random and constant for other verdicts",
+    r"[\"'`]contrary[\"'`]|\bcontrary (one|worker|annotator|crowd)s?\b|\b(worker|annotator)s? (\w+ ){0,2}contrary\b"
+    r"|\bcontrary_\w+|\bdef contrary\b|\bCONTRARY\b": "adversarial; random and constant for other verdicts",
     r"\btaught\b|\blessons?\b": "classifier update",
     r"\.(cells|singles)\(|\bdef (cells|singles)\b|\.owner\b|\bowner=|`(cells|singles|owner)\b": "item_label_cells, "
     "per_annotation, parent_item",
