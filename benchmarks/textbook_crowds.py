@@ -220,13 +220,13 @@ and the agreement of workers are alike. How often a worker gives the class tells
 odds over workers is at most .45 in the simulated crowds (.36 where accuracies have a standard deviation of .05), and at least
 .45 with the five workers of most annotations of the public ones, but .10 to .46 with three or four of `rte`. So the upper end
 of its 90% interval may be .75, the noise of few items included, and their mean must be at least .25 (log odds). This admits none
-of the 24 crowds, 3 of the 45, and 122 of the 124. With half of the probability, the 3 have a mean log loss of .672, before .670,
-and .934 of the labels of the 124 are correct, before .745, at a log loss of .35 in place of .54; with all of it .21.
+of the 24 crowds, 3 of the 45, and 122 of the 124. With half of the probability, the 3 have a mean log loss of .672, before
+.670, and .934 of the labels of the 124 are correct, before .745, at a log loss of .35 in place of .54; with all of it .21.
 
 Alike in everything are crowds of whom all prefer one class by the same odds and hardly know the items: the mixture costs there
-what it gains with a rare class. Of 101 such simulated ones 47 are admitted, at a log loss of .669 with half of the probability, before
-.656, and .72 with all of it. Ten others have five workers, 400 items, of which 60% are of the class, and give it to .72 of these
-and to .55 of the others. With so much of the probability left, share of correct labels and log loss, means:
+what it gains with a rare class. Of 101 such simulated ones 47 are admitted, at a log loss of .669 with half of the probability,
+before .656, and .72 with all of it. Ten others have five workers, 400 items, of which 60% are of the class, and give it to .72
+of these and to .55 of the others. With so much of the probability left, share of correct labels and log loss, means:
 
 | probability left | ten crowds of workers who hardly know the items | four with a class of 3%, workers of .70 |
 |--:|--:|--:|

@@ -49,7 +49,7 @@ TEXTS = {
     r"|\b(return|read|two|some|not a) moments?\b|\bdef moments\b": "timestamps",
     r"(?<!SIMD )(?<!vector )\bregisters\b": "SIMD vectors",
     r"[\"'`]contrary[\"'`]|\bcontrary (one|worker|annotator|crowd)s?\b|\b(worker|annotator)s? (\w+ ){0,2}contrary\b"
-    r"|\bcontrary_\w+|\bdef contrary\b|\bCONTRARY\b": "adversarial; random and constant for other verdicts",
+    r"|\bcontrary_\w+|\bdef contrary\b|(?-i:\bCONTRARY\b)": "adversarial; random and constant for other verdicts",
     r"\btaught\b|\blessons?\b": "classifier update",
     r"\.(cells|singles)\(|\bdef (cells|singles)\b|\.owner\b|\bowner=|`(cells|singles|owner)\b": "item_label_cells, "
     "per_annotation, parent_item",
