@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -55,8 +56,23 @@ def notes_on_names(frame: pd.DataFrame, used: Sequence[Any], source: str) -> lis
 
 
 def _equal(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
-    """Return whether two columns have the same texts."""
-    return one.astype(object).map(str).tolist() == other.astype(object).map(str).tolist()
+    """Return whether two columns have the same texts and numbers, where the other one has any."""
+    pairs = pd.DataFrame({"one": _texts(one), "other": _texts(other)}).drop_duplicates()
+    return all(not second or first == second or _number(first) == _number(second) for first, second in pairs.to_numpy())
+
+
+def _texts(column: pd.Series[Any]) -> list[str]:
+    """Return the cells of a column as texts without white space around them; blank where there is none."""
+    blank = column.isna().tolist()
+    return ["" if empty else str(cell).strip() for cell, empty in zip(column.tolist(), blank, strict=True)]
+
+
+def _number(text: str) -> float:
+    """Return the number in a text; of others NaN, which equals nothing."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _letters(name: str) -> str:

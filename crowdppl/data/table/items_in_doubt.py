@@ -12,6 +12,8 @@ Array = npt.NDArray[Any]
 
 # Annotations from which items are looked at, and from which an only item is no small example.
 _FEWEST, _MANY = 4, 10
+# Digits of the number of a row at most, and the numbers of rows for each that is left, where some were left out.
+_DIGITS, _GAPS = 12, 1.1
 # A name of a file.
 _FILE = re.compile(
     r"(?:.*[\w)-])\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|html?|pdf)", re.IGNORECASE | re.DOTALL
@@ -63,14 +65,14 @@ def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array,
         ]
     if len(item) < _MANY:
         return []
-    if len(workers) == len(item) > len(items) and workers.dtype.kind == "i" and (np.diff(workers) == 1).all():
+    if len(workers) == len(item) > len(items) and _number_rows(workers[worker]):
         return [
-            f"{source}: each annotation has a worker of its own, numbered from {workers[0]} to {workers[-1]}; if these "
-            f"are numbers of rows, name the column of workers with worker=..."
+            f"{source}: each annotation has a worker of its own, numbered from {workers[worker[0]]} to {workers[worker[-1]]}; if "
+            f"these are numbers of rows, name the column of workers with worker=..."
         ]
     if _MANY <= len(labels) == len(items) < len(item) and _one_each(item, label, len(items)):
         return [
-            f"{source}: each item has a label of its own, on which all its annotations agree, such as {labels[label[0]]!r}; "
+            f"{source}: each item has a label of its own, on which all its annotations agree, such as {str(labels[label[0]])!r}; "
             f"if the labels name the items, name the column of labels with label=..."
         ]
     if len(workers) > 1 and [str(name) for name in workers[worker[:_FIRST]]] == [
@@ -81,6 +83,20 @@ def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array,
             f"label=..."
         ]
     return []
+
+
+def _number_rows(names: Array) -> bool:
+    """Return whether names of workers number the rows up or down, but for few rows that were left out."""
+    if names.dtype.kind != "i":
+        if not str(names[0]).isdigit():
+            return False
+        texts = [str(name) for name in names.tolist()]
+        if not all(len(name) <= _DIGITS and name.isascii() and name.isdigit() for name in texts):
+            return False
+        names = np.array(texts, dtype=np.int64)
+    steps = np.diff(names)
+    steps = -steps if steps[0] < 0 else steps
+    return bool((steps > 0).all() and int(steps.sum()) + 1 <= _GAPS * len(names))
 
 
 def _one_each(item: Array, label: Array, count: int) -> bool:
