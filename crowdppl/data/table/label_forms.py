@@ -66,7 +66,9 @@ _DIGITS = {
     str(n): word
     for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 }
-_ROMAN = tuple((str(n), numeral) for n, numeral in enumerate("i ii iii iv v vi vii viii ix x".split(), 1))
+_ROMAN = tuple(
+    (str(n), numeral) for n, numeral in enumerate(["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"], 1)
+)
 _LOOKS_LIKE = {"O": "0", "o": "0", "l": "1", "I": "1", "|": "1"}
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
