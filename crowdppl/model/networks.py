@@ -120,7 +120,7 @@ class Networks:
         Raises:
             ModelError: within ``torch.jit.trace``, which does not take weights that are handed to a module.
         """
-        if torch.jit.is_tracing():
+        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             raise ModelError(
                 f"the network {name!r} cannot be compiled by torch.jit: use TraceEnum_ELBO or Trace_ELBO, not their Jit forms, "
                 f"and NUTS(..., jit_compile=False)"

@@ -26,6 +26,13 @@ def test_a_further_spelling_of_a_column():
     assert any("'label', 'Label' differ in capitals" in note for note in notes(FRAME.assign(Label="z")))
 
 
+@pytest.mark.parametrize("second", [[1.0, 2.0], [1.0, None], [" 1", "2 "], ["1", ""]])
+def test_a_second_column_with_the_same_values(second):
+    read = FRAME.assign(label=[1, 2] * 6)
+    assert not any("has other values" in note for note in notes(read.assign(**{"label.1": second * 6})))
+    assert any("has other values" in note for note in notes(read.assign(**{"label.1": [second[0], "3"] * 6})))
+
+
 @pytest.mark.parametrize("name", ["labels", "label_id", "worker_id", "label_name", "Task ID"])
 def test_other_columns(name):
     assert notes(FRAME.assign(**{name: 1})) == ()

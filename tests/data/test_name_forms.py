@@ -18,6 +18,10 @@ from crowdppl.data.table.name_forms import other_forms
         ("judge", ["judge 1", "judge 01"]),
         ("task", ["img_007", "img_7"]),
         ("task", ["data/a.jpg", "a.jpg"]),
+        ("task", ["item_0", "0"]),
+        ("task", ["task:1", "1"]),
+        ("task", ["Item001", "1"]),
+        ("task", ["#12", "12"]),
         ("task", ["C:\\data\\a.jpg", "a.jpg"]),
     ],
 )
@@ -36,6 +40,8 @@ def test_names_in_another_form(role, names):
         ("worker", ["p_1.05", "p_1.5"]),
         ("worker", ["10:01", "10:1", "10:02"]),
         ("task", ["x/1", "1"]),
+        ("task", ["#metoo", "metoo"]),
+        ("task", ["covid19", "19"]),
         ("task", ["a/x.jpg", "b/x.jpg"]),
         ("task", ["img_001", "img_010", "img_100"]),
     ],
@@ -67,3 +73,10 @@ def test_workers_that_are_no_people(names, part):
 )
 def test_workers_with_numbers(names):
     assert notes_on(np.array(names, dtype=object), "worker", "x") == []
+
+
+@pytest.mark.parametrize(
+    ("role", "names"), [("task", ["the", "cat", "."]), ("worker", ["*", "**", "u"]), ("worker", ["1,2", "2,1"])]
+)
+def test_signs_and_seats_are_names(role, names):
+    assert notes_on(np.array(names, dtype=object), role, "x") == []

@@ -26,10 +26,13 @@ def notes(**columns):
         ({"label": ["I", "1", "II", "2"]}, "'I' and '1', 'II' and '2' may be the same in two forms"),
         ({"label": ["O", "0", "l", "1"]}, "'O' and '0', 'l' and '1' may be the same in two forms"),
         ({"label.1": list("xxxx")}, "'label.1' is probably a second one named 'label'"),
-        ({"task": ["a", "#a", "b", "b"]}, "'#a' and 'a'"),
+        ({"task": ["7", "#7", "b", "b"]}, "'#7' and '7'"),
         ({"task": ["item_1", "1", "2", "2"]}, "'item_1' and '1'"),
         ({"worker": ["u", "-", "u", "-"]}, "'-' is read as the name of a worker"),
         ({"worker": ["u,v", "v,u", "u,v", "v,u"]}, "'u,v' has the same parts in another order"),
+        ({"worker": ["u & v", "v & u"] * 2}, "'u & v' has the same parts in another order"),
+        ({"worker": ["u and v", "v and u"] * 2}, "'u and v' has the same parts in another order"),
+        ({"label": ["VI", "6", "VII", "7"]}, "'VI' and '6', 'VII' and '7' may be the same in two forms"),
         ({"worker": ["1.jpg", "2.jpg", "3.jpg", "4.jpg"]}, "all workers are names of files, such as '1.jpg'"),
     ],
 )
@@ -43,6 +46,10 @@ def test_a_note_on_names(changed, sentence):
         ({"label": np.repeat([f"t{n}" for n in range(20)], 2)}, "each item has a label of its own"),
         ({"label": list("uv") * 20}, "each label is the name of its worker"),
         ({"worker": np.arange(40)}, "each annotation has a worker of its own, numbered from 0 to 39"),
+        ({"worker": np.arange(40)[::-1]}, "each annotation has a worker of its own, numbered from 39 to 0"),
+        ({"worker": [str(n) for n in range(40)]}, "each annotation has a worker of its own, numbered from 0 to 39"),
+        ({"worker": np.delete(np.arange(41), 7)}, "each annotation has a worker of its own, numbered from 0 to 40"),
+        ({"label": np.repeat(np.arange(100, 120), 2)}, "on which all its annotations agree, such as '100'"),
     ],
 )
 def test_a_note_on_columns_with_another_part(changed, sentence):

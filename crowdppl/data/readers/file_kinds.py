@@ -53,6 +53,8 @@ _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
 )
 # Pickles of protocols 2 to 5; they are never opened, since they can run any code.
 _PICKLE = re.compile(rb"\x80[\x02-\x05](\x95|[(})\]cXK}q])")
+# Stata's tables before version 13: the version, the order of bytes, and two bytes.
+_STATA = re.compile(rb"[\x69\x6c\x6e-\x73][\x01\x02]\x01\x00")
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # By a file inside an archive: what the archive is.
 _ARCHIVES: tuple[tuple[str, str], ...] = (
@@ -152,6 +154,8 @@ def other_kind(start: bytes, path: Path) -> str | None:
         return "the difference of two files, not a table; apply it with git apply or patch, and read the file"
     if _PICKLE.match(start):
         return f"a pickle of Python, which can run any code and is never opened; {_DATA_FRAME}"
+    if _STATA.match(start):
+        return f"a table of Stata; {_DATA_FRAME}"
     if start.startswith(_OLD_OFFICE):
         return (
             f"a document of Office; {_SHEET}" if path.suffix.lower() in _NO_SHEETS else f"a workbook (Excel); {_SHEET}"

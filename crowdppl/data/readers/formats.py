@@ -147,11 +147,11 @@ def _detect(file: SourceFile, choices: Choices) -> str:
     if isinstance(first, dict):
         of_table = isinstance(document, list) and choices.names_columns_of(list(first))
         for name, form in FORMATS.items():
-            if form.record and form.record(first) and not (of_table and name == "nested"):
+            if name != "nested" and form.record and form.record(first):
                 return name
         if of_table:
             return LONG
-        if isinstance(document, list) and nested.sample(document) is not None:
+        if nested.sample(document if isinstance(document, list) else [document], choices.columns) is not None:
             return "nested"
     if json_kinds.is_shared_task(single):
         return "lewidi"
@@ -285,7 +285,9 @@ def _read_one(file: SourceFile, name: str, choices: Choices) -> Records:
         raise FileError(
             f"{file.name} is not {form.description}: its columns are {listed(file.columns, 8)}; name another format"
         )
-    if form.record and not form.record(file.records[0] if name != "nested" else nested.sample(file.records) or {}):
+    if form.record and not (
+        nested.with_annotations(file.records) if name == "nested" else form.record(file.records[0])
+    ):
         raise FileError(
             f"{file.name} is not {form.description}: its records have {listed(file.records[0], 8)}; name another format"
         )

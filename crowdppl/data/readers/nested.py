@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ _WORKERS = frozenset(
             "reviewer",
             "contributor",
         ),
-        *("author", "participant", "email"),
+        *("participant", "email"),
     )
 )
 _LABELS = frozenset(
@@ -48,6 +49,12 @@ _LABELS = frozenset(
         *("value", "decision", "grade"),
     )
 )
+# Names of lists of texts with their writers: a value or a score of one is no label of a worker.
+_TEXTS = frozenset(
+    ("message", "comment", "reply", "replie", "post", "turn", "conversation", "history", "chat", "dialog", "dialogue")
+)
+# Words of an answer that is a text, at least.
+_WORDS = 8
 # Words behind the name of what has an identifier, and keys of an annotation of a part of an item, or of another text.
 _ENDINGS = frozenset(("id", "ids", "name", "names"))
 _PARTS = frozenset(
@@ -60,11 +67,14 @@ _ITEMS = (
     *("task", "item", "id", "task_id", "item_id", "example_id", "uid", "uuid", "_id", "external_id", "key", "text"),
     *("question", "sentence", "prompt", "document", "title", "image", "url", "file", "filename"),
 )
+# Those of them that may be identifiers of annotations.
+_OWN, _IDENTIFIER = ("id", "uid", "uuid", "_id", "key"), re.compile(r"(?:\b|_)(?:id|ID)$|(?<=[a-z])I[dD]$")
 _TIMES = ("timestamp", "created_at", "submitted_at", "updated_at", "time", "date")
-# Records among which one with annotations is looked for.
-_FIRST = 100
-# Marks of work that is not to count.
-_TAINTED = ("tainted", "rejected")
+# Records with lists among which one with annotations is looked for.
+_FIRST = 1_000
+# Marks of work that is not to count, by keys of their own or as a status, and their values.
+_TAINTED, _SKIPPED = ("tainted", "rejected"), ("skipped",)
+_STATUS, _YES = ("status", "state"), ("true", "yes", "1")
 
 
 class _Place(NamedTuple):
@@ -81,15 +91,53 @@ class _Place(NamedTuple):
 
 def is_nested(record: Mapping[str, Any]) -> bool:
     """Recognise a record with one list of annotations, or with a list of workers beside one of labels."""
-    # Without an item it is an object around the records of a table.
-    if long_names(record) or not any(name in record and not is_structured(record[name]) for name in _ITEMS):
+    plain = [key for key, value in record.items() if not is_structured(value)]
+    # Without an item it is an object around the records of a table; with a worker and a label it is a row of one.
+    if long_names(record) or not any(name in plain for name in _ITEMS):
         return False
-    return len(_places(record)) == 1 or _parallel(record) is not None
+    if any(_last(key) in _WORKERS for key in plain) and any(map(_is_label, plain)):
+        return False
+    places = _places(record)
+    if len(places) == 1:
+        return not _names_items(_annotations(record, places[0].path), False)
+    return _parallel(record) is not None
 
 
-def sample(records: Sequence[Any]) -> dict[str, Any] | None:
-    """Return the first record with annotations among the first ones, as some items may have none; ``None`` without one."""
-    return next((record for record in records[:_FIRST] if isinstance(record, dict) and is_nested(record)), None)
+def sample(records: Sequence[Any], columns: Sequence[str] = ()) -> dict[str, Any] | None:
+    """Return the first record with annotations, as some items may have none; ``None`` without one.
+
+    An only record may be an object around the records of a table. It is one if these have identifiers of their own, or the
+    columns that the caller named.
+
+    Args:
+        records: the records of a file.
+        columns: names of columns that the caller gave.
+    """
+    listing = itertools.islice(
+        (record for record in records if isinstance(record, dict) and _has_lists(record)), _FIRST
+    )
+    first = next(filter(is_nested, listing), None)
+    if first is None or len(records) > 1 or not (places := _places(first)):
+        return first
+    annotations = _annotations(first, places[0].path)
+    keys = {str(key) for one in annotations for key in one}
+    of_table = _names_items(annotations, True) or (columns and set(columns) <= keys)
+    return None if of_table else first
+
+
+def _has_lists(record: Mapping[str, Any]) -> bool:
+    """Return whether a record may have annotations by what is in it: an object, a list of objects, or two lists."""
+    lists = 0
+    for value in record.values():
+        if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+            return True
+        lists += isinstance(value, list) and bool(value)
+    return lists > 1
+
+
+def with_annotations(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the first record that has annotations, where the caller knows that some have; without one an empty one."""
+    return next((record for record in records if len(_places(record)) == 1 or _parallel(record) is not None), {})
 
 
 def nested(file: SourceFile, choices: Choices) -> Records:
@@ -98,7 +146,7 @@ def nested(file: SourceFile, choices: Choices) -> Records:
     The item is the identifier of the record, otherwise its number.
     """
     records = file.records
-    first = sample(records) or records[0]
+    first = with_annotations(records)
     names = [name for name in _ITEMS if name in first]
     tasks = items_of(records, names, file.name, within=file.within)
     parallel = _parallel(first)
@@ -126,10 +174,23 @@ def _of_lists(file: SourceFile, choices: Choices, tasks: Sequence[Any], place: _
     rows = Rows(file.name, choices, question)
     under = ".".join(place.path)
     for n, (record, task) in enumerate(zip(file.records, tasks, strict=True)):
-        for k, annotation in enumerate(_annotations(record, place.path)):
-            mark = next((mark for mark in _TAINTED if annotation.get(mark) is True), None)
+        held = _at(record, place.path)
+        if not isinstance(held, list):
+            rows.note(f"{{}} records have no list under {under!r}, and no annotations")
+            continue
+        for k, annotation in enumerate(held):
+            if not isinstance(annotation, Mapping):
+                rows.drop("that are no objects")
+                continue
+            marks = _marks(annotation)
+            mark = next((mark for mark in _TAINTED if mark in marks), None)
             if mark is not None and not choices.rejected:
                 rows.drop(f"that are marked as {mark}")
+                continue
+            if marks.intersection(_SKIPPED):
+                rows.skip(
+                    task, _name(annotation.get(place.worker)), "that were skipped", where=f"record {n + 1}", record=n
+                )
                 continue
             label = (
                 _mapping(annotation.get(place.answers)).get(question or "")
@@ -155,10 +216,38 @@ def _name(worker: Any) -> Any:
     return next((worker[key] for key in ("id", "username", "email", "name") if not absent(worker.get(key))), None)
 
 
-def _annotations(record: Mapping[str, Any], path: Sequence[str]) -> list[Mapping[str, Any]]:
+def _marks(annotation: Mapping[str, Any]) -> set[str]:
+    """Return the marks of an annotation that is not to count, of keys that are true, or of its status."""
+    out = {str(annotation[key]).strip().lower() for key in _STATUS if key in annotation}
+    return out | {
+        mark for mark in (*_TAINTED, *_SKIPPED) if mark in annotation and str(annotation[mark]).strip().lower() in _YES
+    }
+
+
+def _at(record: Mapping[str, Any], path: Sequence[str]) -> Any:
     value: Any = record
     for key in path:
         value = _mapping(value).get(key)
+    return value
+
+
+def _names_items(annotations: Sequence[Mapping[str, Any]], alone: bool) -> bool:
+    """Return whether annotations have different items by a key of their own, as the rows of a table have.
+
+    Args:
+        annotations: those of a record.
+        alone: whether no other record has any; otherwise identifiers may be those of annotations.
+    """
+    for key in dict.fromkeys(key for one in annotations for key in one):
+        of_item = str(key).lower() in _ITEMS and (alone or key not in _OWN)
+        identifier = alone and _IDENTIFIER.search(str(key)) is not None and _last(key) not in _WORKERS
+        if (of_item or identifier) and len({str(one.get(key)) for one in annotations}) > 1:
+            return True
+    return False
+
+
+def _annotations(record: Mapping[str, Any], path: Sequence[str]) -> list[Mapping[str, Any]]:
+    value = _at(record, path)
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
@@ -166,14 +255,19 @@ def _places(record: Mapping[str, Any]) -> list[_Place]:
     """Return where annotations stand in a record."""
     out = []
     for path in _lists(record):
+        if _last(path[-1]) in _TEXTS:
+            continue
         annotations = _annotations(record, path)
         keys = dict.fromkeys(key for one in annotations for key in one)
         workers = [
-            key for key in keys if _last(key) in _WORKERS and any(map(_name, (one.get(key) for one in annotations)))
+            key
+            for key in keys
+            if _last(key) in _WORKERS and not all(absent(_name(one.get(key))) for one in annotations)
         ]
         if len(workers) != 1 or long_names(keys) or {str(key).lower() for key in keys} & _PARTS:
             continue
         said = [key for key in keys if _is_label(key) and key not in workers and not _is_time(key)]
+        said = [key for key in said if not any(_in_words(one.get(key)) for one in annotations)]
         plain = [key for key in said if not any(isinstance(one.get(key), Mapping) for one in annotations)]
         exact = [key for key in plain if str(key).lower() in ("label", "labels")]
         objects = [
@@ -215,6 +309,11 @@ def _parallel(record: Mapping[str, Any]) -> tuple[str, str] | None:
     if len(workers) != 1 or len(labels) != 1 or len(lists[workers[0]]) != len(lists[labels[0]]):
         return None
     return workers[0], labels[0]
+
+
+def _in_words(answer: Any) -> bool:
+    """Return whether an answer is a text of its own rather than a class."""
+    return isinstance(answer, str) and len(answer.split()) >= _WORDS
 
 
 def _flat(value: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from crowdppl.data.readers.odd_worker import note_on_odd_worker
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
@@ -77,6 +78,8 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     doubts += _doubts(records, first, workers, choices, file.name)
     if choices.workers is None:
         doubts += notes_on_workers(table, first, parts.workers, file.name)
+        if not any("truth=" in note for note in doubts):
+            doubts += note_on_odd_worker(table, parts.workers, file.name)
         doubts += doubt_of_pairs(table, parts.workers, file.name)
         doubts += notes_on_last_rows(table.iloc[:, parts.item].tolist(), file.name)
     records.notes += [*blank, *totals, *doubts, *_first_row(table, parts, file.name)]

@@ -21,9 +21,11 @@ _WIDTH = 3
 # Names of columns with labels of a test that decides, or of a person who decides where others differ; they may be workers, too.
 _DECIDES = re.compile(
     r"(patholog(y|ist)|histo(patho)?log(y|ist)|biops(y|ies)|autopsy|cultures?|pcr|surgery|outcome|follow_?up|(final_?)?diagnosis"
-    r"|adj|adjudicat(or|ion|ed)|arbit(er|rator|ration)|tie_?break(er)?|third_?(reader|reviewer|rater|annotator|coder|opinion))"
+    r"|gs|adj|adjudicat(or|ion|ed)|arbit(er|rator|ration)|tie_?break(er)?|third_?(reader|reviewer|rater|annotator|coder|opinion))"
     r"(_?(results?|labels?|diagnos[ie]s|decisions?|class|findings?|status|proven|confirmed))?"
 )
+# Initials, among which those of a gold standard are some.
+_INITIALS = re.compile(r"[^\W\d_]{2}")
 # Names of columns with a number for a class.
 _NUMBER_OF = re.compile(r"(votes?|counts?|n|num|number|is|prob|share|label)_(?P<name>[^\W\d]\w*)")
 # Names of a column of labels.
@@ -252,7 +254,8 @@ def _of_rows(table: pd.DataFrame, at: Sequence[int], source: str) -> list[str]:
 
 def _decide(table: pd.DataFrame, names: list[str], at: Sequence[int]) -> list[str]:
     """Return the columns that by their names decide, or have a label exactly where others differ."""
-    out = [name for name in names if _DECIDES.fullmatch(words(name))]
+    initials = sum(_INITIALS.fullmatch(name) is not None for name in names) > 1
+    out = [name for name in names if _DECIDES.fullmatch(words(name)) and not (initials and _INITIALS.fullmatch(name))]
     if len(names) < _COLUMNS or len(table) < _MANY_ROWS:
         return out if 2 * len(out) < len(names) else []
     codes = {}

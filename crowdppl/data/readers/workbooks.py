@@ -22,12 +22,11 @@ _OTHERS = (".doc", ".ppt", ".msg")
 _SPREADSHEET = b"application/vnd.oasis.opendocument.spreadsheet"
 # Bytes of memory for each byte of the XML.
 _FACTOR = 4
-# Entries of sheets in the XML of Excel, and rows and columns that are hidden; the last column, up to which unused ones are.
-_ENTRY, _LINK = re.compile(rb"<(?:\w+:)?sheet\s[^>]*>"), re.compile(rb"<Relationship\s[^>]*>")
-_ATTRIBUTE = re.compile(rb"([\w:]+)=\"([^\"]*)\"")
-_HIDDEN_ROW = re.compile(rb"<(?:\w+:)?row\s[^>]*\bhidden=\"(?:1|true)\"")
-_HIDDEN_COLUMN = re.compile(rb"<(?:\w+:)?col\s[^>]*\bhidden=\"(?:1|true)\"[^>]*>")
-_LAST = 16_384
+# Tags of sheets, links, rows and columns in the XML of Excel. No tag goes beyond the next one, so that each is looked at once.
+_ENTRY, _LINK = re.compile(rb"<(?:\w+:)?sheet\s[^<>]*>"), re.compile(rb"<Relationship\s[^<>]*>")
+_ROW, _COLUMN = re.compile(rb"<(?:\w+:)?row\b[^<>]*>"), re.compile(rb"<(?:\w+:)?col\s[^<>]*>")
+_ATTRIBUTE = re.compile(rb"(?<![\w:])([\w:]+)=\"([^\"<>]*)\"")
+_TRUE, _DIGITS = (b"1", b"true"), 7
 _SAVE = "save the sheet with the annotations as CSV (UTF-8)"
 
 
@@ -76,7 +75,9 @@ def to_csv(path: Path, folder: Path, limit: int) -> tuple[Path, list[str]]:
                 sheet.name for sheet in book.sheets_metadata if sheet.visible == calamine.SheetVisibleEnum.Visible
             ]
             others = [sheet.name for sheet in book.sheets_metadata if sheet.name not in visible]
-            rows = {name: list(book.get_sheet_by_name(name).to_python(skip_empty_area=True)) for name in visible}
+            read = {name: book.get_sheet_by_name(name) for name in visible}
+            rows = {name: list(sheet.to_python(skip_empty_area=True)) for name, sheet in read.items()}
+            areas = {name: (sheet.start or (0, 0), sheet.end or (-1, -1)) for name, sheet in read.items()}
     except calamine.PasswordError:
         raise FileError(f"{path.name} is a workbook that is protected by a password; {_SAVE}") from None
     except (calamine.CalamineError, OSError, ValueError) as error:
@@ -97,21 +98,31 @@ def to_csv(path: Path, folder: Path, limit: int) -> tuple[Path, list[str]]:
         writer = csv.writer(file)
         writer.writerows([_text(cell) for cell in row] for row in next(iter(sheets.values())))
     notes = [f"{path.name}: hidden sheets are left out: {listed(others, 4)}"] if others else []
-    return out, notes + _notes_on_hidden(path, next(iter(sheets)))
+    name = next(iter(sheets))
+    return out, notes + _notes_on_hidden(path, name, *areas[name])
 
 
-def _notes_on_hidden(path: Path, name: str) -> list[str]:
+def _notes_on_hidden(path: Path, name: str, start: tuple[int, int], end: tuple[int, int]) -> list[str]:
     """Return a note on rows and columns of a sheet of Excel that are hidden, as by a filter, and read all the same.
 
     Args:
         path: of the workbook; others than those of Excel's newer format have no note.
         name: of the sheet.
+        start: first row and first column that are used, from 0.
+        end: last row and last column that are used, from 0; what is hidden beyond is empty.
     """
     xml = _sheet(path, name)
-    rows = len(_HIDDEN_ROW.findall(xml))
-    columns = sum(
-        int(last) - int(first) + 1 for first, last in map(_span, _HIDDEN_COLUMN.findall(xml)) if int(last) < _LAST
-    )
+    rows = columns = number = 0
+    for tag in _ROW.findall(xml):
+        row = dict(_ATTRIBUTE.findall(tag))
+        number = _whole(row.get(b"r"), number + 1)
+        rows += row.get(b"hidden") in _TRUE and start[0] < number <= end[0] + 1
+    for tag in _COLUMN.findall(xml):
+        column = dict(_ATTRIBUTE.findall(tag))
+        if column.get(b"hidden") in _TRUE:
+            first = _whole(column.get(b"min"), 1)
+            last = _whole(column.get(b"max"), first)
+            columns += max(0, min(last, end[1] + 1) - max(first, start[1] + 1) + 1)
     counts = ((rows, "row"), (columns, "column"))
     hidden = " and ".join(f"{count:,} {what}{'s' if count > 1 else ''}" for count, what in counts if count)
     if not hidden:
@@ -137,10 +148,9 @@ def _sheet(path: Path, name: str) -> bytes:
         return b""  # another format, or names that programs write otherwise: the cells were read
 
 
-def _span(column: bytes) -> tuple[bytes, bytes]:
-    """Return the numbers of the first and the last of some columns."""
-    attributes = dict(_ATTRIBUTE.findall(column))
-    return attributes.get(b"min", b"1"), attributes.get(b"max", b"1")
+def _whole(text: bytes | None, default: int) -> int:
+    """Return the number of a row or a column in an attribute; of another text the default."""
+    return int(text) if text is not None and len(text) <= _DIGITS and text.isdigit() else default
 
 
 def _text(cell: Any) -> str:

@@ -18,8 +18,9 @@ from crowdppl.data.table import label_forms, label_names, names_in_doubt
 from crowdppl.data.table.columns import ROLES
 from crowdppl.data.table.durations import durations
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
-from crowdppl.data.table.items_in_doubt import notes_on_items, notes_on_roles
+from crowdppl.data.table.items_in_doubt import notes_on_exchange, notes_on_items, notes_on_names, notes_on_roles
 from crowdppl.data.table.rows_in_doubt import notes_on_rows
+from crowdppl.data.table.scales_in_doubt import notes_on_scales
 from crowdppl.data.table.several import as_text, one_each
 from crowdppl.data.table.spellings import folded
 from crowdppl.data.table.structured import Several
@@ -117,10 +118,12 @@ def encode_columns(
     if not explicit:
         names_in_doubt.check_numeric_labels(labels, source, notes, graded=choices.graded)
         notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
+        notes += notes_on_scales(label, worker, item, labels, workers, where[2])
         notes += notes_on_rows((item, worker, label), (items, workers, labels), rows, source)
         misspelt = label_names.typing_errors(item, label, labels)
     notes += notes_on_items(item, worker, items, workers, source)
     notes += notes_on_roles((item, worker, label), (items, workers, labels), source)
+    notes += notes_on_names(items, source) + notes_on_exchange((item, worker, label), (items, workers), labels, source)
     if misspelt:
         sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where[2])
         names_in_doubt.add(notes, sentence)

@@ -58,8 +58,9 @@ _SUMMARY = re.compile(
 )
 # Between the names of several people.
 _TOGETHER = re.compile(r"\s*[;,/|&+]\s*|\s+(?:and|und|et)\s+")
-# The same between names in a list, and where a name may have no such part of its own.
+# The same between names in a list, where a name may have no such part of its own, and where two orders show a list.
 _LISTED, _SHARED_CELL = re.compile(r"\s*[;|]\s*"), re.compile(r"\s*[;,|]\s*")
+_IN_ORDER = re.compile(r"\s*[;,|&]\s*|\s+(?:and|und|et)\s+")
 _COMMA = re.compile(r",\s")  # Lee, Ann and Ann, Lee have a note of their own
 # Names of sessions by their time, after the name of a data set or without one; at least so many show it.
 _TIME = re.compile(
@@ -136,8 +137,10 @@ def _of_nobody(texts: Sequence[str], role: str, source: str) -> list[str]:
         words = [name for name in words if name not in nothing]
         if words and 2 * sum(any(map(str.isdigit, name)) for name in texts) > len(texts):
             nothing += words
-    nothing += [name for name in texts if len(name) <= _SIGNS and name not in nothing and _of_signs(name)]
     if role in PEOPLE:
+        # Items may be words and signs of a text, and several such names tell people apart.
+        signs = [name for name in texts if len(name) <= _SIGNS and _of_signs(name)]
+        nothing += [name for name in signs if len(signs) == 1 and name not in nothing]
         # Most names have digits, or are e-mail addresses, and are none of these.
         words = [name for name in texts if not name[-1:].isdigit() and not _CODE.search(name)]
         nothing += [name for name in words if name not in nothing and visible(name).casefold() in _FOR_NOBODY]
@@ -189,12 +192,14 @@ def _of_several(texts: Sequence[str], role: str, source: str) -> list[str]:
         parts = _parts(name, _TOGETHER)
         if len(set(parts)) > 1 and known.issuperset(parts):
             return [_as_one(name, f"its parts are names of other {role}s", role, source)]
-    # Of two names that are one list in two orders, neither is a place and a name in it.
+    # Of two names that are one list in two orders, neither is a place and a name in it; numbers may be a row and a seat.
     orders: dict[tuple[str, ...], str] = {}
     for name in joined:
-        parts = _parts(name, _SHARED_CELL)
+        parts = _parts(name, _IN_ORDER)
+        if len(set(parts)) < 2 or all(map(str.isdecimal, parts)) or _COMMA.search(name):
+            continue
         first = orders.setdefault(tuple(sorted(parts)), name)
-        if len(set(parts)) > 1 and _parts(first, _SHARED_CELL) != parts and not _COMMA.search(name):
+        if _parts(first, _IN_ORDER) != parts:
             return [_as_one(name, f"{first!r} has the same parts in another order", role, source)]
     if role != "worker":
         return []

@@ -8,16 +8,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl.errors import listed
+
 Array = npt.NDArray[Any]
 
 # Annotations from which items are looked at, and from which an only item is no small example.
 _FEWEST, _MANY = 4, 10
+# Digits of the number of a row at most, and the numbers of rows for each that is left, where some were left out.
+_DIGITS, _GAPS = 12, 1.1
 # A name of a file.
 _FILE = re.compile(
     r"(?:.*[\w)-])\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|html?|pdf)", re.IGNORECASE | re.DOTALL
 )
 # Annotations by which names of items are judged, and signs between the name of an item and that of a worker.
 _FIRST, _BETWEEN = 1_000, tuple("-_:/|. #@")
+# A row that is a comment, and the share of items that may be some; a row with a sum below those of an item.
+_COMMENT, _COMMENTS = re.compile(r"(?:#|//)\s*(?P<name>\w.*)", re.DOTALL), 0.1
+_SUM = re.compile(
+    r"(?P<before>.+?)[ _-]+(?:sub|grand ?)?(?:total|sum|summe|result|ergebnis|count|anzahl|average|mean|mittelwert)"
+    r"|(?:sub ?)?total[ :_-]+(?P<behind>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+# Part of each such name, and names that are looked at.
+_OF_SUM, _MOST = re.compile("total|sum|result|ergebnis|count|anzahl|average|mean|mittelwert", re.IGNORECASE), 100_000
+# Workers for an item from which items and workers may be exchanged, items at most, and annotations and the difference between
+# two shares of pairs that agree from which this is no chance.
+_TIMES, _ITEMS, _ENOUGH, _DIFFERENCE = 5, 20, 60, 0.15
 
 
 def notes_on_items(item: Array, worker: Array, items: Array, workers: Array, source: str) -> list[str]:
@@ -63,14 +79,14 @@ def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array,
         ]
     if len(item) < _MANY:
         return []
-    if len(workers) == len(item) > len(items) and workers.dtype.kind == "i" and (np.diff(workers) == 1).all():
+    if len(workers) == len(item) > len(items) and _number_rows(workers[worker]):
         return [
-            f"{source}: each annotation has a worker of its own, numbered from {workers[0]} to {workers[-1]}; if these "
-            f"are numbers of rows, name the column of workers with worker=..."
+            f"{source}: each annotation has a worker of its own, numbered from {workers[worker[0]]} to {workers[worker[-1]]}; if "
+            f"these are numbers of rows, name the column of workers with worker=..."
         ]
     if _MANY <= len(labels) == len(items) < len(item) and _one_each(item, label, len(items)):
         return [
-            f"{source}: each item has a label of its own, on which all its annotations agree, such as {labels[label[0]]!r}; "
+            f"{source}: each item has a label of its own, on which all its annotations agree, such as {str(labels[label[0]])!r}; "
             f"if the labels name the items, name the column of labels with label=..."
         ]
     if len(workers) > 1 and [str(name) for name in workers[worker[:_FIRST]]] == [
@@ -81,6 +97,20 @@ def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array,
             f"label=..."
         ]
     return []
+
+
+def _number_rows(names: Array) -> bool:
+    """Return whether names of workers number the rows up or down, but for few rows that were left out."""
+    if names.dtype.kind != "i":
+        if not str(names[0]).isdigit():
+            return False
+        texts = [str(name) for name in names.tolist()]
+        if not all(len(name) <= _DIGITS and name.isascii() and name.isdigit() for name in texts):
+            return False
+        names = np.array(texts, dtype=np.int64)
+    steps = np.diff(names)
+    steps = -steps if steps[0] < 0 else steps
+    return bool((steps > 0).all() and int(steps.sum()) + 1 <= _GAPS * len(names))
 
 
 def _one_each(item: Array, label: Array, count: int) -> bool:
@@ -103,3 +133,78 @@ def _of_one(item: Array, worker: Array, items: Array, workers: Array, source: st
             f"several people, name their column with worker=..."
         ]
     return []
+
+
+def notes_on_names(items: Array, source: str) -> list[str]:
+    """Return notes on items that are probably rows of a comment, or sums below the rows of an item.
+
+    Args:
+        items: names of items.
+        source: name of the table.
+    """
+    if items.dtype.kind != "O":
+        return []
+    names = [str(name) for name in items[:_MOST].tolist()]
+    notes = []
+    matching = [(name, match["name"]) for name in names if name[:1] in "#/" and (match := _COMMENT.fullmatch(name))]
+    if 0 < len(matching) <= _COMMENTS * len(names):
+        forms = {_form(name) for name in names if name[:1] not in "#/"}
+        commented = [name for name, rest in matching if any(map(str.isdigit, rest)) and _form(rest) in forms]
+        if commented:
+            it, they = ("it is", "a comment") if len(commented) == 1 else ("they are", "comments")
+            notes.append(
+                f"{source}: task names such as {commented[0]!r} begin as comments do, and are read; if {it} {they}, delete the "
+                f"rows"
+            )
+    known = set(names)
+    sums = [
+        name
+        for name in names
+        if _OF_SUM.search(name)
+        and (match := _SUM.fullmatch(name))
+        and (match["before"] or match["behind"]).strip() in known
+    ]
+    if sums:
+        notes.append(
+            f"{source}: {len(sums):,} task names, such as {listed(sums, 2)}, are those of a sum or a mean of another item by "
+            f"their names, and are read as items; if they are none, delete the rows"
+        )
+    return notes
+
+
+def _form(name: str) -> str:
+    """Return a name with every number as 0."""
+    return re.sub(r"\d+", "0", name)
+
+
+def notes_on_exchange(
+    codes: tuple[Array, Array, Array], names: tuple[Array, Array], labels: Array, source: str
+) -> list[str]:
+    """Return a note where few items have many workers, and annotations of a worker agree far more than those of an item.
+
+    Args:
+        codes: item, worker and label of each annotation, ``(A,)`` each.
+        names: of items and workers.
+        labels: the classes.
+        source: name of the table.
+    """
+    item, worker, label = codes
+    items, workers = names
+    if not 1 < len(items) <= _ITEMS or len(workers) < _TIMES * len(items) or len(item) < _ENOUGH:
+        return []
+    of_item, of_worker = (_agreement(of, label, len(labels)) for of in (item, worker))
+    if of_item is None or of_worker is None or of_worker - of_item < _DIFFERENCE:
+        return []
+    return [
+        f"{source}: {len(items):,} items have {len(workers):,} workers, and {of_worker:.0%} of the pairs of labels of one worker "
+        f"are equal, but {of_item:.0%} of those of one item; if the columns of items and workers are exchanged, name them with "
+        f"task=... and worker=..."
+    ]
+
+
+def _agreement(of: Array, label: Array, classes: int) -> float | None:
+    """Return the share of pairs of annotations with equal labels among those of one item or worker; ``None`` without any."""
+    sizes = np.bincount(of).astype(float)
+    equal = np.bincount(of.astype(np.int64) * classes + label).astype(float)
+    pairs = float((sizes * (sizes - 1)).sum())
+    return float((equal * (equal - 1)).sum()) / pairs if pairs else None

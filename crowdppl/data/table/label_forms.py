@@ -66,7 +66,14 @@ _DIGITS = {
     str(n): word
     for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 }
-_ROMAN = tuple(zip("12345", ("i", "ii", "iii", "iv", "v"), strict=True))
+_NUMERALS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
+_ROMAN = tuple((str(n), numeral) for n, numeral in enumerate(_NUMERALS, 1))
+# How other spreadsheets show 3-5, and how programs write such a date.
+_OTHER_DATE = re.compile(
+    r"\d{1,2}(\. ?|-)(jan|feb|m(a|\u00e4)?rz?|apr|ma[iy]o?|jui?n|jui?l|aug|sept?|okt|nov|dez|janv|f\u00e9vr|mars|avr|ao\u00fbt"
+    r"|d\u00e9c|ene|abr|ago|dic)\.?|(19|20)\d{2}-\d{2}-\d{2}( 00:00:00)?",
+    re.IGNORECASE,
+)
 _LOOKS_LIKE = {"O": "0", "o": "0", "l": "1", "I": "1", "|": "1"}
 # A label begins so that has another one as its code, or its name, before or behind a sign.
 _SIGN = r"(\s*[-=:.)/|]\s*|\s*\()"
@@ -288,7 +295,7 @@ def _of_commas(names: Sequence[str], where: str) -> list[str]:
 
 
 def _of_dates(names: Sequence[str], where: str) -> list[str]:
-    dates = [name for name in names if SHEET_DATE.fullmatch(name)]
+    dates = [name for name in names if SHEET_DATE.fullmatch(name) or _OTHER_DATE.fullmatch(name)]
     if not dates or len(dates) == len(names):
         return []
     return [

@@ -170,7 +170,11 @@ def codes_for_nothing(names: Iterable[object]) -> list[str]:
     if numeric and all(map(_WHOLE.fullmatch, others)):
         positive = _above({int(text) for text in others}, set(map(int, positive)))
     else:
-        positive = {text for text in positive if len(text) > 1} if len(words) == len(others) - len(positive) else set()
+        positive = (
+            {text for text in positive if len(text) > 1 or text == "9"}
+            if len(words) == len(others) - len(positive)
+            else set()
+        )
     # Both ends of a scale are none: -100, 0, 100.
     chosen = {text for text in negative | positive if _opposite(text) not in texts}
     return sorted(texts[text] for text in chosen | (letters if numeric else set()))

@@ -38,13 +38,14 @@ _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|
 _FILE_ENDS = ("g", "f", "p", "v", "3", "4", "t", "n", "l", "m")
 _SIGNS = ("+", "-")
 _NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
-_HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\w)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
+_HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d+$)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
 # Signs of a text that is escaped, for HTML or an address.
 _ESCAPED = re.compile("[%&]")
 _UUID_LENGTHS = (32, 36)
 _QUOTES = ("=", '"', "'", "`")
 _QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
-_NUMBERED = re.compile(r"[^\W\d_]{3,}[ -]0*([1-9]\d*)")
+# A word and a number, with a sign between them or padded with zeros: covid19 is another name than 19.
+_NUMBERED = re.compile(r"[^\W\d_]{3,}(?:[ :-]|(?=0))0*(0|[1-9]\d*)")
 # Zeros before a number behind letters, as of W01 but not of a time, and the number of a copy or of another account in brackets.
 _PADDED, _AGAIN = re.compile(r"(?<=[^\d.,:])0+(?=\d)"), re.compile(r" ?\(\d\)$")
 # An identifier of a researcher, and addresses whose dots do not count.

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow
 
 from crowdppl.data.table.columns import named_as_values
-from crowdppl.data.table.columns_alike import notes_on_names
+from crowdppl.data.table.columns_alike import notes_on_names, notes_on_people
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.identifiers import storable
 from crowdppl.data.table.missing_words import EITHER, MARKS, PROGRAMS
@@ -206,7 +206,7 @@ def notes_on_columns(
         )
     if used[0] in ("task", "item") and {"task", "item"} <= set(frame.columns):
         notes += _of_two(frame, used[0], "item" if used[0] == "task" else "task", source)
-    return notes
+    return notes + notes_on_people(frame, used, source)
 
 
 def _is_nested(column: pd.Series[Any]) -> bool:

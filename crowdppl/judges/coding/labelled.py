@@ -42,10 +42,13 @@ Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 
 
-# A number as text; number of grades with decimals that are classes, as of half stars from 0 to 5; rows from which verdicts are
-# compared with their number, and the share of different ones from which they are no classes.
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)%?", re.ASCII)
-MOST_GRADES, ENOUGH, MOSTLY = 11, 20, 0.8
+# A number as text: with a point, with a comma from 0 to 1, with an exponent, as a share, or of a number of points.
+_NUMBER = re.compile(
+    r"([+-]?(?:\d+(?:\.\d*)?|\.\d+|0,\d+|1,0+)(?:e[+-]?\d{1,3})?)(\s?%|\s?/\s?\d+)?", re.ASCII | re.IGNORECASE
+)
+# Number of grades with decimals that are classes, and the steps of more; rows from which verdicts are compared with their number,
+# the share of different ones from which they are no classes, and the words of a reply with a reason.
+MOST_GRADES, STEPS, ENOUGH, MOSTLY, REPLY = 11, 2, 20, 0.8, 4
 
 
 class Labelled(NamedTuple):
@@ -80,7 +83,7 @@ def labelled(
     """
     stated, status = words, table.column("status")
     column, words = _verdicts(table, words, labels or (), notes)
-    if labels is None and table.columns["opponent"] is not None and column.dtype.kind not in "biuf":
+    if labels is None and table.columns["opponent"] is not None and column.dtype.kind != "b":
         one, other = (values.named(role.names, role.codes) for role in map(table.names, ("system", "opponent")))
         column = winners.by_side(column, one, other, words, table.where("verdict"), notes)
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -116,31 +119,35 @@ def labelled(
 
 
 def _require_classes(codes: Codes, names: Array, where: str) -> list[str]:
-    """Refuse verdicts that are no classes: many numbers with decimals written as text, and texts that are mostly different.
+    """Refuse verdicts that are no classes: many numbers with decimals written as text, and replies that are mostly different.
 
     Returns:
-        A note on a few numbers with decimals, which may be grades.
+        A note on numbers with decimals that may be grades: a few, or more of them in steps of a half.
 
     Raises:
         DataError: for these, with the rows.
     """
     if names.dtype != object or not len(names):
         return []
-    texts = [str(name).strip() for name in names.tolist()]
-    if all(map(_NUMBER.fullmatch, texts)):
-        part = next((n for n, text in enumerate(texts) if text.endswith("%") or float(text) % 1), None)
-        if part is None:
-            return []
-        if len(texts) <= MOST_GRADES:
+    numbers = {n: match for n, name in enumerate(names.tolist()) if (match := _NUMBER.fullmatch(bare(str(name))))}
+    values = {n: float(match[1].replace(",", ".")) for n, match in numbers.items()}
+    shares = [n for n, match in numbers.items() if (match[2] or "").endswith("%")]
+    between = [n for n, value in values.items() if (value * STEPS) % 1]
+    part = next((n for n in numbers if numbers[n][2] or values[n] % 1), None)
+    if part is not None and len(numbers) >= MOSTLY * len(names):
+        if len(numbers) <= MOST_GRADES or not (shares or between):
             return [
                 f"{where}: verdicts such as {names[part]!r} are numbers with decimals or shares and read as classes; if "
                 f"they are scores, pass them as score=..."
             ]
+        one = (between or shares)[0]
+        what = "a share" if one in shares else "not a whole number"
         raise DataError(
-            f"{where}, {rows_text(np.flatnonzero(codes == part))}: verdict {names[part]} is not a whole number; pass a judge's "
-            f"numbers as score=..., or declare the classes with labels=[...]"
+            f"{where}, {rows_text(np.flatnonzero(codes == one))}: verdict {names[one]} is {what}; pass a judge's numbers as "
+            f"score=..., or declare the classes with labels=[...]"
         )
-    if len(codes) >= ENOUGH and len(names) > MOSTLY * len(codes):
+    replies = sum(len(str(name).split()) >= REPLY for name in names.tolist())
+    if len(codes) >= ENOUGH and len(names) > MOSTLY * len(codes) and 2 * replies > len(names):
         raise DataError(
             f"{where}: {len(names):,} different verdicts in {len(codes):,} rows, such as {listed(names.tolist(), 2)}; if "
             f"these are replies with reasons, write the verdict in a column of its own; if they are "

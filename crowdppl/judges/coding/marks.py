@@ -13,7 +13,7 @@ _AROUND = (
     *((f"<{tag}>", f"</{tag}>") for tag in ("answer", "verdict", "label", "rating", "score")),
 )
 _BEFORE = re.compile(
-    r"(?:final |my |overall )?(?:verdict|judge?ment|rating|answer|grade|decision|score)\s*(?:is)?\s*:\s*(?=\S)",
+    r"(?:final |my |overall )?(?:verdict|judge?ment|rating|answer|grade|decision|score|winner)\s*(?:is)?\s*:\s*(?=\S)",
     re.IGNORECASE,
 )
 

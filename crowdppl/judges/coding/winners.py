@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,23 @@ import pandas as pd
 
 from crowdppl.data.table.spellings import folded
 from crowdppl.errors import DataError, listed
+from crowdppl.judges.coding.marks import unmarked
 from crowdppl.judges.coding.states import State, normalised
 from crowdppl.judges.model import pairwise
 
 Array = npt.NDArray[Any]
 FIRST, SECOND = "first", "second"
 _SIDES = frozenset((*pairwise.FIRST, *pairwise.SECOND))
-# Ends of names that number the two sides of a pair, such as output_1 and output_2.
-_ENDS = (
-    (re.compile(r"(.*?)[\s_-]*(1|a|first|left)"), "first"),
-    (re.compile(r"(.*?)[\s_-]*(2|b|second|right)"), "second"),
-)
+# Names that stand for a side as well as for a system.
+_UNCLEAR = _SIDES | {"0", "1", "2", "-1"}
+_TIES = frozenset(pairwise.TIES)
+# Ends of names that number the two sides of a pair, such as output_1 and output_2, and what may stand before them.
+_ENDS = {FIRST: ("1", "a", "first", "left"), SECOND: ("2", "b", "second", "right")}
+_BEFORE_ENDS = " _-"
+# Share of the verdicts that name a system of their row, from which a note says why they are not read by their side.
+_MOSTLY = 0.5
+# Longer texts are no names with marks around them.
+_LONGEST = 1_000
 
 
 def by_side(
@@ -29,9 +35,9 @@ def by_side(
 ) -> pd.Series[Any]:
     """Return verdicts that name the better of two systems as ``first`` and ``second``, in the order of their row.
 
-    They are names of systems if each is one of the two of its row, apart from ties and states, and if some system stands on
-    either side: names of two systems in one order are classes as they are. Where all names also stand for a side, such as ``a``
-    for the first one, they are kept.
+    They are names of systems if each is one of the two of its row, apart from ties and states, and if they cannot be the names of
+    the two sides: they name three systems or more, or some system stands on either side. Names of two systems in one order are
+    classes as they are. Where all names also stand for a side, such as ``a`` or ``1`` for the first one, they are kept.
 
     Args:
         column: verdicts, ``(n,)``.
@@ -41,25 +47,45 @@ def by_side(
         where: location of the column, for messages.
         notes: receives what was read.
     """
-    one, other = ([folded(str(name)) for name in names.tolist()] for names in (first, second))
-    if not set(one) & set(other):
+    keys: dict[Any, str] = {}
+    one, other = (
+        [keys[name] if name in keys else keys.setdefault(name, folded(str(name))) for name in names.tolist()]
+        for names in (first, second)
+    )
+    known = {*one, *other, *_TIES}
+    values = column.astype(object).to_numpy()
+    if any(isinstance(value, bool) for value in values):
         return column
-    out = column.astype(object).to_numpy().copy()
-    named = set()
-    for n, value in enumerate(out):
-        if not isinstance(value, str) or normalised(value) in ("", *words):
+    codes, given = pd.factorize(values)
+    empty = [normalised(str(value)) in ("", *words) for value in given.tolist()]
+    texts = [_key(value, known) for value in given.tolist()]
+    out = values.copy()
+    named: dict[str, str] = {}  # as they are written
+    odd, rows = None, 0
+    for n, code in enumerate(codes.tolist()):
+        if code < 0 or empty[code]:
             continue
-        text = folded(value)
-        if text in (one[n], other[n]):
-            out[n] = FIRST if text == one[n] else SECOND
-            named.add(text)
-        elif text not in pairwise.TIES:
-            return column
-    if len(named) < 2 or not named - _SIDES - set(pairwise.TIES):
+        if texts[code] in (one[n], other[n]):
+            out[n] = FIRST if texts[code] == one[n] else SECOND
+            named.setdefault(texts[code], str(values[n]))
+            rows += 1
+        elif texts[code] not in _TIES:
+            odd = (n, values[n]) if odd is None else odd
+    either = set(one) & set(other)
+    several = len(named) > 2 or (bool(either) and (len(named) == 2 or set(named) <= either))
+    if not several or not set(named) - _UNCLEAR - _TIES:
+        return column
+    if odd is not None:
+        if rows >= _MOSTLY * len(column):
+            notes.append(
+                f"{where}: {rows:,} of {len(column):,} verdicts name the system that is better, such as "
+                f"{listed([*named.values()], 2)}, but {listed([odd[1]])} in row {odd[0] + 1:,} is neither a system of its row "
+                f"nor a tie; all are read as classes as they are"
+            )
         return column
     notes.append(
-        f"{where}: verdicts such as {listed(sorted(named), 2)} name the system that is better, and are read as {FIRST!r} and "
-        f"{SECOND!r}"
+        f"{where}: verdicts such as {listed(sorted(named.values()), 2)} name the system that is better, and are read as "
+        f"{FIRST!r} and {SECOND!r}"
     )
     return pd.Series(out, dtype=object, index=column.index, name=column.name)
 
@@ -74,21 +100,31 @@ def of_pairs(names: Array, code: Array, pair: tuple[Array, Array], labels: Array
         labels: classes of the judges, ``(K,)``.
 
     Returns:
-        ``None`` if the labels are no names of systems, or are classes of the judges.
+        ``None`` if the labels are no names of systems, are classes of the judges, or cannot be named in the type of these.
 
     Raises:
-        DataError: if a label names a system that is not one of the two of its row.
+        DataError: if a label names a system that is not one of the two of its row, or is something else beside names of systems.
     """
-    texts = [folded(str(name)) for name in names.tolist()]
-    used = {texts[c] for c in np.unique(code).tolist()}
     classes = {folded(str(name)) for name in labels.tolist()}
     systems = {folded(str(name)) for side in pair for name in side.tolist() if name is not None}
-    if not used <= systems | classes | set(pairwise.TIES) or not (used & systems) - classes - _SIDES:
+    texts = [_key(name, classes | systems | _TIES) for name in names.tolist()]
+    used = {texts[c] for c in np.unique(code).tolist()}
+    named = (used & systems) - classes - _UNCLEAR
+    if not named:
         return None
     try:
         outcome = pairwise.outcomes(labels)
     except DataError:
         return None
+    odd = used - systems - classes - _TIES
+    if odd:
+        raise DataError(
+            f"human labels such as {_written(names, texts, named)} name the better system, but "
+            f"{_written(names, texts, odd)} is neither a judged system nor a tie; write the better system or 'tie', or leave the "
+            f"label blank"
+        )
+    if labels.dtype != object and used - systems:
+        return None  # classes that are numbers, beside texts
     better, worse = labels[outcome.argmax()], labels[outcome.argmin()]
     out = np.array([names[c] for c in code.tolist()], dtype=object)
     for n, (one, other) in enumerate(zip(*(side.tolist() for side in pair), strict=True)):
@@ -104,10 +140,24 @@ def of_pairs(names: Array, code: Array, pair: tuple[Array, Array], labels: Array
     return out
 
 
+def _key(name: Any, known: Collection[str]) -> str:
+    """Return a name without capitals, and without marks around it and words before it where that is a known name."""
+    text = folded(str(name))
+    if text in known or len(text) > _LONGEST:
+        return text
+    plain = unmarked(text)
+    return plain if plain in known else text
+
+
+def _written(names: Array, texts: list[str], keys: Collection[str]) -> str:
+    """Return the first name with one of some keys, as it is written."""
+    return listed([next(name for name, text in zip(names.tolist(), texts, strict=True) if text in keys)])
+
+
 def proposal(names: Array, labels: Array) -> dict[Any, Any] | None:
     """Return which class of the judges each of people's names for the two sides of a pair stands for; ``None`` if unclear.
 
-    Names are those of sides (:data:`crowdppl.judges.pairwise.FIRST`), or alike but for their ends, such as 1 and 2.
+    Names are those of sides (:data:`crowdppl.judges.model.pairwise.FIRST`), or alike but for their ends, such as 1 and 2.
     """
     try:
         outcome = pairwise.outcomes(labels)
@@ -120,11 +170,12 @@ def proposal(names: Array, labels: Array) -> dict[Any, Any] | None:
     stems = set()
     for name in names.tolist():
         text = folded(str(name))
-        side = "tie" if text in pairwise.TIES else next((end for form, end in _ENDS if form.fullmatch(text)), None)
+        ends = [(side, end) for side, ends in _ENDS.items() for end in ends if text.endswith(end)]
+        side = "tie" if text in pairwise.TIES else next((side for side, _ in ends), None)
         side = FIRST if text in pairwise.FIRST else SECOND if text in pairwise.SECOND else side
         if side is None or len(classes[side]) != 1:
             return None
-        stems |= {match[1] for form, _ in _ENDS if (match := form.fullmatch(text))}
+        stems |= {text.removesuffix(end).rstrip(_BEFORE_ENDS) for _, end in ends}
         out[name] = classes[side][0]
     order = [name for side in classes.values() for name in side]
     out = dict(sorted(out.items(), key=lambda pair: order.index(pair[1])))

@@ -46,7 +46,10 @@ SECOND = (
     "lost",
     "worse",
 )
-TIES = ("tie", "tied", "draw", "equal", "equally good", "same", "both", "neither", "none", "both bad", "tie (bothbad)")
+TIES = (
+    *("tie", "tied", "draw", "equal", "equally good", "same", "both", "neither", "none", "both bad", "tie (bothbad)"),
+    "no preference",
+)
 # What is a tie only where the other two classes are these.
 TIES_OF = ((frozenset("ab"), "c"), (frozenset("12"), "0"), (frozenset(("-1", "1")), "0"))
 # Of two classes, the one that stands for the first system.

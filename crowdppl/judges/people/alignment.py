@@ -67,8 +67,10 @@ class AlignableLabels:
                 cannot be matched, no human label is among two or more classes of the judges, or no labelled item was judged.
         """
         named = self._without_winners(verdicts)
-        if named is not None:
-            return named.align(verdicts)
+        return (self if named is None else named)._aligned(verdicts)
+
+    def _aligned(self, verdicts: Verdicts) -> tuple[Verdicts, Self]:
+        """Return verdicts and labels with the same codes; labels name classes, not the better of two systems."""
         notes = list(self.notes)
         kept, label, labels, old = self._common_labels(verdicts, notes)
         item, turned = self._judged_items(verdicts, notes)
@@ -98,21 +100,34 @@ class AlignableLabels:
         """Return the labels as classes of the judges, where they name the better of two systems; ``None`` for other labels.
 
         Raises:
-            DataError: if a label names another system.
+            DataError: if a label names another system, or something else beside names of systems.
         """
         if (verdicts.opponent < 0).all() or not len(self) or len(verdicts.labels) < 2:
             return None
         item, turned = self._judged_items(verdicts, [])
+        kept = self._without_states(verdicts.labels, [])[0]
+        used = kept & (item >= 0)
         systems = np.array([*map(str, verdicts.systems.tolist()), None], dtype=object)
         first, second = (systems[np.append(codes, -1)[item]] for codes in (verdicts.system, verdicts.opponent))
-        pair = np.where(turned, second, first), np.where(turned, first, second)
-        said = winners.of_pairs(self.labels, self.label, pair, verdicts.labels)
+        pair = np.where(turned, second, first)[used], np.where(turned, first, second)[used]
+        said = winners.of_pairs(self.labels, self.label[used], pair, verdicts.labels)
+        own = np.array(self.labels.tolist(), dtype=object)[self.label]
         if said is None:
             return None
-        code, names = pd.factorize(said)
-        note = f"human labels such as {listed([self.labels[self.label[0]]])} name the better system, and are read as {said[0]!r}"
+        changed = [(old, new) for old, new in zip(own[used], said, strict=True) if old != new]
+        if not changed:
+            return None
+        old, new = changed[0]
+        note = f"human labels such as {listed([old])} name the better system, and are read as {listed([new])}"
+        # Labels of items that nobody judged are left out, whatever they name, and labels for states stay what they are.
+        own[kept & (item < 0)] = said[0]
+        own[used] = said
+        code, names = pd.factorize(own)
+        classes = verdicts.labels
+        if classes.dtype != object and not set(names) <= set(classes.tolist()):
+            return None  # classes that are numbers, beside texts
         return dataclasses.replace(
-            self, labels=np.asarray(names, dtype=object), label=code.astype(np.int64), notes=(*self.notes, note)
+            self, labels=np.asarray(names, dtype=classes.dtype), label=code.astype(np.int64), notes=(*self.notes, note)
         )
 
     def _common_labels(self, verdicts: Verdicts, notes: list[str]) -> tuple[npt.NDArray[np.bool_], Codes, Array, Codes]:

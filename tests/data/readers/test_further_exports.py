@@ -44,9 +44,9 @@ def test_spans_and_several_labels_of_the_first_version(tmp_path):
 
 
 def test_other_lists_of_annotations_are_not_doccano(tmp_path):
-    nested = [{"id": 1, "text": "a", "annotations": [{"worker": "a", "label": "pos"}]}]
-    with pytest.raises(crowdppl.errors.CrowdpplError):
-        crowdppl.read(put(tmp_path, "x.json", nested))
+    said = [{"worker": "a", "label": "pos"}, {"worker": "b", "label": "neg"}]
+    data = crowdppl.read(put(tmp_path, "x.json", [{"id": 1, "text": "a", "annotations": said}]))
+    assert any("read as items with annotations" in note for note in data.notes)
 
 
 def survey(folder, answers):

@@ -45,6 +45,7 @@ EXPECTED = [(n, w, said) for n, row in enumerate(SAID) for w, said in zip("uvw",
         items("reviews", "reviewerName", "decision", created_at="2024-01-01T10:00:00Z"),
         items(worker="user", user=lambda w: {"id": w, "email": f"{w}@x.org"}),
         [{"id": 9, "text": "t9", "annotations": []}, *items()],
+        [*({"id": n, "text": "t", "annotations": []} for n in range(9, 130)), *items()],
         [{"id": n, "annotator_ids": ["u", "v", "w"], "annotator_labels": list(row)} for n, row in enumerate(SAID)],
     ],
 )
@@ -52,6 +53,12 @@ def test_items_with_annotations(content, tmp_path):
     data = read(tmp_path, content)
     assert given(data) == EXPECTED
     assert any("read as items with annotations, 9" in note for note in data.notes)
+    assert given(read(tmp_path, content, format="nested")) == EXPECTED
+
+
+def test_a_worker_by_the_number_0(tmp_path):
+    content = [{"id": n, "annotations": [{"annotator": 0, "label": s}]} for n, s in enumerate("xy")]
+    assert given(read(tmp_path, content)) == [(0, 0, "x"), (1, 0, "y")]
 
 
 def test_parquet_and_the_command(tmp_path, monkeypatch):
@@ -85,6 +92,14 @@ def test_a_report_leaves_tainted_work_out(tmp_path):
     [
         items(start=0, end=2),
         [{"id": n, "messages": [{"user": "a", "content": "hello"}]} for n in range(3)],
+        [{"id": n, "messages": [{"user": w, "value": "hi"} for w in "ab"]} for n in range(3)],
+        [{"id": n, "comments": [{"user": w, "score": 3} for w in "ab"]} for n in range(3)],
+        [{"id": n, "posts": [{"author": w, "score": 3} for w in "ab"]} for n in range(3)],
+        [
+            {"id": n, "answers": [{"user": w, "answer": "a text of eight words or more than this"} for w in "ab"]}
+            for n in range(3)
+        ],
+        [{"id": n, "rows": [{"item": k, "rater": "a", "label": "x"} for k in "pq"]} for n in range(3)],
         [{"id": n, "text": "t", "annotations": list(row)} for n, row in enumerate(SAID)],
     ],
 )
@@ -94,5 +109,53 @@ def test_parts_and_texts_are_no_annotations(content, tmp_path):
 
 
 def test_columns_that_the_caller_names_are_those_of_a_table(tmp_path):
-    rows = [{"key": n, "by": w, "says": s, "remarks": [{"author": "z", "rating": 1}]} for n, w, s in EXPECTED]
+    rows = [{"key": n, "by": w, "says": s, "remarks": [{"user": "z", "rating": 1}]} for n, w, s in EXPECTED]
     assert given(read(tmp_path, rows, task="key", worker="by", label="says")) == EXPECTED
+
+
+@pytest.mark.parametrize("inner", [{"author": "z", "score": 3}, {"user": "z", "value": 3}, {"rater": "z", "label": 3}])
+@pytest.mark.parametrize("names", [("task_id", "worker_id", "label"), ("id", "rater", "rating")])
+def test_a_row_of_a_table_is_none_by_a_list_beside_its_label(names, inner, tmp_path):
+    rows = [{**dict(zip(names, one, strict=True)), "remarks": [inner]} for one in EXPECTED]
+    assert given(read(tmp_path, rows, task=names[0], worker=names[1], label=names[2])) == EXPECTED
+    with pytest.raises(DataError):
+        read(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    ("around", "names"),
+    [
+        ("annotations", ("item", "annotator", "label")),
+        ("data", ("post_id", "user_id", "rating")),
+        ("data", ("tweet", "rater", "answer")),
+    ],
+)
+def test_an_object_around_a_table_is_no_item(around, names, tmp_path):
+    content = {"title": "study", around: [dict(zip(names, one, strict=True)) for one in EXPECTED]}
+    assert given(read(tmp_path, content, task=names[0], worker=names[1], label=names[2])) == EXPECTED
+    if names[0] != "tweet":
+        with pytest.raises(DataError):
+            read(tmp_path, content)
+
+
+def test_an_only_item(tmp_path):
+    assert given(read(tmp_path, items()[0])) == EXPECTED[:3]
+
+
+@pytest.mark.parametrize("mark", [{"rejected": "true"}, {"status": "Rejected"}, {"skipped": True}])
+def test_marks_of_work_that_does_not_count(mark, tmp_path):
+    content = items()
+    content[0]["annotations"][0] |= mark
+    data = read(tmp_path, content)
+    assert given(data) == EXPECTED[1:]
+    assert any("1 annotations that" in note and "left out" in note for note in data.notes)
+
+
+def test_records_without_a_list_and_elements_that_are_no_objects_are_counted(tmp_path):
+    content = [*items(), {"id": 3, "text": "t", "labels": [{"annotator": "u", "label": "x"}]}, {"id": 4, "text": "t"}]
+    content[0]["annotations"].append("done")
+    content[1]["annotations"][0]["skipped"] = "no"
+    data = read(tmp_path, content)
+    assert given(data) == EXPECTED
+    assert any("2 records have no list under 'annotations', and no annotations" in note for note in data.notes)
+    assert any("1 annotations that are no objects left out" in note for note in data.notes)

@@ -1,5 +1,6 @@
 """Workbooks: the sheet with content is read as a table, and others are refused in one line."""
 
+import time
 import zipfile
 from xml.sax.saxutils import escape
 
@@ -8,6 +9,7 @@ import pytest
 from commands import run
 
 import crowdppl
+from crowdppl.data.readers import workbooks
 from crowdppl.errors import CrowdpplWarning, FileError
 
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
@@ -132,6 +134,7 @@ def test_damaged_and_large_workbooks(tmp_path):
 
 
 ROW, FILTER = "<row>", '<autoFilter ref="A1"><filterColumn colId="1"/></autoFilter>'
+TEXT = '<c t="inlineStr"><is><t>cat</t></is></c>'
 
 
 @pytest.mark.parametrize(
@@ -140,15 +143,21 @@ ROW, FILTER = "<row>", '<autoFilter ref="A1"><filterColumn colId="1"/></autoFilt
         (ROW, '<row hidden="1">', "5 rows of the sheet 'labels' are hidden and read"),
         (
             "</sheetData>",
-            f'<row r="9" hidden="1"/></sheetData>{FILTER}',
+            f'<row r="6" hidden="1"><c><v>2</v></c>{TEXT}{TEXT}<c><v>5</v></c></row></sheetData>{FILTER}',
             "1 row of the sheet 'labels' is hidden, as by a filter,",
         ),
+        ("</sheetData>", '<row r="9" hidden="1"/></sheetData>', ""),
         (
             "<sheetData>",
             '<cols><col min="2" max="3" hidden="1"/></cols><sheetData>',
             "2 columns of the sheet 'labels' are",
         ),
         ("<sheetData>", '<cols><col min="5" max="16384" hidden="1"/></cols><sheetData>', ""),
+        (
+            "<sheetData>",
+            '<cols><col min="4" max="16384" hidden="true"/></cols><sheetData>',
+            "1 column of the sheet 'labels' is hidden and",
+        ),
         (ROW, '<row hidden="0">', ""),
     ],
 )
@@ -164,3 +173,11 @@ def test_hidden_rows_and_columns_are_read_with_a_note(old, new, sentence, tmp_pa
     noted = [note for note in data.notes if "of the sheet" in note]
     assert len(noted) == bool(sentence)
     assert all(sentence in note for note in noted)
+
+
+@pytest.mark.parametrize("part", [b"<row ", b'<col hidden="1" a="1" ', b"<sheet ", b"a:", b'a="'])
+def test_tags_are_looked_at_once(part):
+    start = time.process_time()
+    for tag in (workbooks._ROW, workbooks._COLUMN, workbooks._ENTRY, workbooks._LINK, workbooks._ATTRIBUTE):
+        assert len(tag.findall(part * 20_000)) in (0, 10_000, 20_000, 40_000)
+    assert time.process_time() - start < 2
