@@ -299,3 +299,36 @@ def test_the_column_of_answers_is_preferred(outputs, columns, answers, tmp_path)
     read, notes = numbered(frame, "item", [repeats(tmp_path, outputs)], "x")
     assert read["answer"].tolist() == answers
     assert len(notes) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.array(["good", pd.NA], dtype="string"),
+        pd.array([3, pd.NA], dtype="Int64"),
+        pd.array([True, pd.NA], dtype="boolean"),
+        pd.Series(["good", None], dtype="string[pyarrow]"),
+        [np.arange(3), np.array(["a", "b"])],
+        [pd.NaT, np.nan],
+    ],
+)
+def test_missing_values_and_arrays_beside_the_column_of_answers(values, tmp_path):
+    frame = pd.DataFrame(
+        {"item": ["q0", "q1"], "label": [True, False], "note": values, "output": ["text 0 2", "text 1 0"]}
+    )
+    read, notes = numbered(frame, "item", [repeats(tmp_path)], "x")
+    assert read["answer"].tolist() == [3, 1]
+    assert len(notes) == 1
+    missing = frame.assign(output=pd.array(["text 0 2", pd.NA], dtype="string"))
+    assert numbered(missing, "item", [repeats(tmp_path)], "x")[0]["answer"].tolist() == [3, None]
+
+
+def test_columns_of_one_name_beside_the_column_of_answers(tmp_path):
+    rows = [["q0", True, "one", "two", "text 0 2"], ["q1", False, "one", "two", "text 1 0"]]
+    frame = pd.DataFrame(rows, columns=["item", "label", "epoch", "epoch", "output"])
+    read, _ = numbered(frame, "item", [repeats(tmp_path)], "x")
+    assert list(read.columns) == ["item", "label", "output", "answer"]
+    assert read["answer"].tolist() == [3, 1]
+    counted = frame.set_axis(["item", "label", "epoch", "epoch", "output"], axis=1)
+    counted.isetitem(3, [1, 2])
+    assert numbered(counted, "item", [repeats(tmp_path)], "x")[0] is counted

@@ -11,6 +11,7 @@ from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.readers.two_lists import of_two_lists
 from crowdppl.data.table.cells import absent, is_structured
 
 # Last words of keys of workers and of labels, without an ending of identifiers and of a plural.
@@ -151,12 +152,7 @@ def nested(file: SourceFile, choices: Choices) -> Records:
     tasks = items_of(records, names, file.name, within=file.within)
     parallel = _parallel(first)
     if parallel is not None:
-        rows = Rows(file.name, choices)
-        workers, labels = parallel
-        for n, (record, task) in enumerate(zip(records, tasks, strict=True)):
-            rows.add(task, record.get(workers), record.get(labels), where=f"record {n + 1}", record=n)
-        rows.notes.clear()
-        rows.note(f"workers stand in {workers!r}, and their labels in {labels!r}, in one order")
+        rows = of_two_lists(file, choices, tasks, parallel)
     else:
         rows = _of_lists(file, choices, tasks, next(iter(_places(first))))
     table = flat(records, ("data", "meta", "metadata"))

@@ -13,6 +13,8 @@ from crowdppl.data.readers.worker_pairs import words
 
 # Columns of a numbered series, rows, and classes beyond which columns are not compared.
 _SERIES, _ROWS, _CLASSES = 2, 10, 50
+# Columns of the series that are compared: the time grows with the square of their number.
+_COMPARED = 50
 # Standard errors by which a column agrees better with the others than the best of these does.
 _STANDARD_ERRORS = 2.0
 # A name with a number or a letter that counts; and names of models, which are workers of their own.
@@ -39,12 +41,13 @@ def note_on_odd_worker(table: pd.DataFrame, at: Sequence[int], source: str) -> l
         return []
     labels: dict[str, int] = {}
     codes = []
-    for n in at:
+    compared = [n for n in range(len(names)) if n != odd[0]][:_COMPARED]
+    for n in (at[odd[0]], *(at[k] for k in compared)):
         column = labels_of(table.iloc[:, n])
         known = np.array([*(labels.setdefault(label.casefold(), len(labels)) for label in column.labels), -1])
         codes.append(known[column.codes])
     given = np.stack(codes)
-    if len(labels) > _CLASSES or not _agrees_best(given, odd[0]):
+    if len(labels) > _CLASSES or not _agrees_best(given, 0):
         return []
     name = names[odd[0]]
     return [

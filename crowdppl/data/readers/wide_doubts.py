@@ -155,7 +155,8 @@ def _of_sums(table: pd.DataFrame, names: list[str], at: Sequence[int], source: s
 
 
 def _is_zero(column: pd.Series[Any]) -> bool:
-    return bool((pd.to_numeric(column, errors="coerce") == 0).all())
+    # Of nullable columns, what is no number is missing, and all() would pass over it.
+    return bool((pd.to_numeric(column, errors="coerce") == 0).fillna(False).all())
 
 
 def _of_items(item: str, names: list[str], source: str) -> list[str]:

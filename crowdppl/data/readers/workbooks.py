@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import csv
 import datetime
+import html
 import re
 import zipfile
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import unescape
 
 from crowdppl.data.readers.opening import Allowance, first_bytes
 from crowdppl.errors import FileError, listed
@@ -140,7 +140,7 @@ def _sheet(path: Path, name: str) -> bytes:
         with zipfile.ZipFile(path) as archive:
             book, links = (archive.read(f"xl/{part}") for part in ("workbook.xml", "_rels/workbook.xml.rels"))
             entries = [dict(_ATTRIBUTE.findall(entry)) for entry in _ENTRY.findall(book)]
-            key = next(one[b"r:id"] for one in entries if unescape(one[b"name"].decode(), {"&quot;": '"'}) == name)
+            key = next(one[b"r:id"] for one in entries if html.unescape(one[b"name"].decode()) == name)
             targets = (dict(_ATTRIBUTE.findall(link)) for link in _LINK.findall(links))
             target = next(one[b"Target"].decode() for one in targets if one[b"Id"] == key)
             return archive.read(target.removeprefix("/") if target.startswith("/") else f"xl/{target}")

@@ -24,8 +24,9 @@ _FILE = re.compile(
 _FIRST, _BETWEEN = 1_000, tuple("-_:/|. #@")
 # A row that is a comment, and the share of items that may be some; a row with a sum below those of an item.
 _COMMENT, _COMMENTS = re.compile(r"(?:#|//)\s*(?P<name>\w.*)", re.DOTALL), 0.1
+# What is before a run of signs ends in another sign, so that a run is looked at once.
 _SUM = re.compile(
-    r"(?P<before>.+?)[ _-]+(?:sub|grand ?)?(?:total|sum|summe|result|ergebnis|count|anzahl|average|mean|mittelwert)"
+    r"(?P<before>.*?[^ _-])[ _-]+(?:sub|grand ?)?(?:total|sum|summe|result|ergebnis|count|anzahl|average|mean|mittelwert)"
     r"|(?:sub ?)?total[ :_-]+(?P<behind>.+)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -205,6 +206,7 @@ def notes_on_exchange(
 def _agreement(of: Array, label: Array, classes: int) -> float | None:
     """Return the share of pairs of annotations with equal labels among those of one item or worker; ``None`` without any."""
     sizes = np.bincount(of).astype(float)
-    equal = np.bincount(of.astype(np.int64) * classes + label).astype(float)
+    # Labels may be texts of which each is its own: a count for each pair that is given, not for each that may be.
+    equal = np.unique(of.astype(np.int64) * classes + label, return_counts=True)[1].astype(float)
     pairs = float((sizes * (sizes - 1)).sum())
     return float((equal * (equal - 1)).sum()) / pairs if pairs else None

@@ -30,9 +30,9 @@ _RARE, _SHARE = 2, 0.02
 # would give one spelling only by chance.
 _LETTERS, _NAMES, _BEYOND = 5, 60, 10
 # A label with a number in brackets or a percentage; and different numbers of a label, on the mean, from which they are no part
-# of its name.
+# of its name. No two parts of the pattern can share a run of spaces, which takes a time that grows with its square.
 _COUNTED, _NUMBERS = (
-    re.compile(r"(?P<label>[^\W\d].*?)(?:\s*[(\[]\s*n?\s*=?\s*\d+\s*[)\]]|\s+\d{1,3} ?%)"),
+    re.compile(r"(?P<label>[^\W\d](?:.*\S)?)(?:\s*[(\[]\s*(?:n\s*)?(?:=\s*)?\d+\s*[)\]]|\s+\d{1,3} ?%)"),
     3,
 )
 _PERCENT = re.compile(r"\d{1,3}([.,]\d+)?\s*%")
@@ -138,11 +138,16 @@ def _of_spellings(label: Array, worker: Array, item: Array, names: Sequence[str]
         and plain[other].isalpha()
         and edits(plain[one], plain[other]) == 1
     ]
+    if not pairs:
+        return []
+    given = np.zeros((len(names), int(worker.max()) + 1), dtype=bool)
+    given[label, worker] = True
+    sizes = np.bincount(label, minlength=len(names))
+    beyond = sizes - given.sum(1)
     for one, other in pairs:
-        sides = [np.bincount(worker[label == n], minlength=int(worker.max()) + 1) for n in (one, other)]
-        together = sides[0] + sides[1]
-        apart = not ((sides[0] > 0) & (sides[1] > 0)).any()
-        if not apart or min(side.sum() for side in sides) < _TIMES or (together[together > 0] - 1).sum() < _BEYOND:
+        if min(sizes[one], sizes[other]) < _TIMES or beyond[one] + beyond[other] < _BEYOND:
+            continue
+        if (given[one] & given[other]).any():
             continue
         if len(np.intersect1d(item[label == one], item[label == other])) < _TIMES:
             continue

@@ -45,7 +45,8 @@ def numbered(
     who = frame["system"] if "system" in frame else [None] * len(frame)
     keys = [(_text(item), _text(system)) for item, system in zip(frame[items], who, strict=True)]
     places = Counter(text for texts in known.values() for text in texts)
-    read: dict[Any, list[int | None]] = {}
+    # Columns are known by their positions: several may have one name.
+    read: dict[int, list[int | None]] = {}
     for n, column in enumerate(frame.columns):
         if column == items or str(column) in _ROLES or words_of(column) & _OTHERS:
             continue
@@ -58,14 +59,15 @@ def numbered(
             codes = [code if own else None for code, own in zip(codes, plain, strict=True)]
             if any(cell and code is None for cell, code in zip(cells, codes, strict=True)):
                 continue
-        read[column] = codes
-    matches = [column for column, codes in read.items() if sum(c is not None for c in codes) >= SHARE * len(frame)]
-    matches = [column for column in matches if _named(column)] or matches
-    others = [column for column in frame.columns if str(column) in ANSWERS and column not in matches]
-    if len(matches) != 1 or any(_counts(frame[one]) for one in others):
+        read[n] = codes
+    matches = [n for n, codes in read.items() if sum(c is not None for c in codes) >= SHARE * len(frame)]
+    matches = [n for n in matches if _named(frame.columns[n])] or matches
+    others = [n for n, column in enumerate(frame.columns) if str(column) in ANSWERS and n not in matches]
+    if len(matches) != 1 or any(_counts(frame.iloc[:, n]) for n in others):
         return frame, ()
-    frame = frame.drop(columns=others).assign(answer=pd.Series(read[matches[0]], index=frame.index, dtype=object))
-    return frame, (f"{source}: column {str(matches[0])!r} tells by its text which answer of a system a label is of",)
+    name, left = str(frame.columns[matches[0]]), [n for n in range(frame.shape[1]) if n not in others]
+    frame = frame.iloc[:, left].assign(answer=pd.Series(read[matches[0]], index=frame.index, dtype=object))
+    return frame, (f"{source}: column {name!r} tells by its text which answer of a system a label is of",)
 
 
 def _numbers(parts: Sequence[Verdicts], *, systems: bool) -> Mapping[tuple[str, str], Mapping[str, int]]:
@@ -95,4 +97,5 @@ def _counts(column: pd.Series[Any]) -> bool:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None or value != value else str(value).strip()
+    """Return the text of a cell, which may be an array; of a missing one, nothing."""
+    return "" if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)) else str(value).strip()

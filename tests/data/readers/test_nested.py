@@ -159,3 +159,49 @@ def test_records_without_a_list_and_elements_that_are_no_objects_are_counted(tmp
     assert given(data) == EXPECTED
     assert any("2 records have no list under 'annotations', and no annotations" in note for note in data.notes)
     assert any("1 annotations that are no objects left out" in note for note in data.notes)
+
+
+def two_lists(*others):
+    """Return records with a list of workers beside one of labels; the first states which these are."""
+    return [
+        {"id": 0, "raters": ["u", "v"], "ratings": ["x", "y"]},
+        *({"id": n, **one} for n, one in enumerate(others, 1)),
+    ]
+
+
+def test_workers_and_labels_are_paired_by_position(tmp_path):
+    content = two_lists(
+        {"raters": ["u", None, ""], "ratings": ["y", "x", "z"]},
+        {"raters": [None, "v", None], "ratings": [None, "x", None]},
+        {"raters": ["u", "v"], "ratings": ["x", None]},
+        {"raters": "u", "ratings": "y"},
+        {"raters": '["v"]', "ratings": ["y"]},
+    )
+    data = read(tmp_path, content)
+    plain = [(0, "u", "x"), (0, "v", "y"), (1, "u", "y"), (2, "v", "x"), (3, "u", "x"), (4, "u", "y"), (5, "v", "y")]
+    assert given(data) == plain
+    assert any("2 annotations without a worker left out" in note for note in data.notes)
+    assert any("1 annotations without a label left out" in note for note in data.notes)
+    sets = read(tmp_path, content, several="sets")
+    ones = (sets.labels[sets.label].astype(str) == "1").sum()
+    assert ones == len(plain)  # each annotation is a set of one label
+
+
+@pytest.mark.parametrize(
+    ("raters", "ratings", "counts"),
+    [(["u", None], ["x"], "2 workers in 'raters', but 1 labels"), (["u"], ["x", "y"], "1 workers in 'raters', but 2 labels"),
+     ([], ["x"], "0 workers in 'raters', but 1 labels"), (["u", "v"], None, "2 workers in 'raters', but 0 labels")],
+)  # fmt: skip
+def test_lists_of_different_lengths_are_refused(raters, ratings, counts, tmp_path):
+    with pytest.raises(DataError, match=f"record 2: {counts} in 'ratings'"):
+        read(tmp_path, two_lists({"raters": raters, "ratings": ratings}), several="sets")
+
+
+def test_records_that_nobody_rated_are_counted(tmp_path):
+    content = two_lists(
+        {"raters": [], "ratings": []}, {"raters": None, "ratings": None}, {}, {"raters": [None], "ratings": [""]}
+    )
+    data = read(tmp_path, content)
+    assert given(data) == [(0, "u", "x"), (0, "v", "y")]
+    assert any("4 records have neither workers nor labels" in note for note in data.notes)
+    assert any("workers stand in 'raters', and their labels in 'ratings'" in note for note in data.notes)

@@ -175,6 +175,16 @@ def test_hidden_rows_and_columns_are_read_with_a_note(old, new, sentence, tmp_pa
     assert all(sentence in note for note in noted)
 
 
+@pytest.mark.parametrize("name", ["&#233;t&#xE9;", "a &amp; &quot;b&quot;", "&apos;&lt;"])
+def test_a_sheet_with_a_name_in_entities_has_its_note(name, tmp_path):
+    whole = xlsx(tmp_path / "x.xlsx", {name: ROWS})
+    with zipfile.ZipFile(whole) as before, zipfile.ZipFile(tmp_path / "y.xlsx", "w") as after:
+        for part in before.namelist():
+            text = before.read(part).decode()
+            after.writestr(part, text.replace(ROW, '<row hidden="1">') if part.endswith("sheet1.xml") else text)
+    assert any("5 rows of the sheet" in note for note in crowdppl.read(tmp_path / "y.xlsx").notes)
+
+
 @pytest.mark.parametrize("part", [b"<row ", b'<col hidden="1" a="1" ', b"<sheet ", b"a:", b'a="'])
 def test_tags_are_looked_at_once(part):
     start = time.process_time()
