@@ -19,7 +19,7 @@ def result():
 def test_texts_that_no_file_holds_are_cleaned(result, tmp_path):
     described = report.describe(result, text={"a": "hello\0world", "b": "half \ud800 a letter"})
     texts, _ = descriptions(crowdppl.load(described.save(tmp_path / "p.nc")))
-    assert texts[:2] == ["helloworld", "half ? a letter"]
+    assert texts[:2] == ["helloworld", "half \ufffd a letter"]
     report.write(described, tmp_path / "report.html")
 
 

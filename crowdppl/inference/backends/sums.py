@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends import passes
 from crowdppl.inference.backends.coded import Coded
-from crowdppl.inference.backends.passes import ANNOTATIONS, Sweeps, compiled, serves
+from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.kernels.ops import normalise
 from crowdppl.kernels.statistics import Statistics
 
@@ -62,6 +63,6 @@ class SparseSums:
 def sums_over(data: Annotations | Coded, states: int) -> Sweeps | SparseSums:
     """Return the quickest way of this process to sum over items: coded data take passes whatever their size."""
     if isinstance(data, Coded):
-        passes = compiled() is not None and data.N > 0
-        return Sweeps.over(data) if passes else SparseSums(data.annotations(0, data.N))
-    return Sweeps.over(data) if data.A >= ANNOTATIONS and serves(data, states) else SparseSums(data)
+        some = passes.compiled() is not None and data.N > 0
+        return Sweeps.over(data) if some else SparseSums(data.annotations(0, data.N))
+    return Sweeps.over(data) if data.A >= passes.ANNOTATIONS and passes.serves(data, states) else SparseSums(data)
