@@ -223,7 +223,8 @@ for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32), (9,
     table, prior = (part.to(dtype) for part in tables(K, data))
     Sweeps.over(data).expect(table, prior)
 """
-    own = {"NUMBA_CACHE_DIR": str(tmp_path), "CROWDPPL_MACHINE_CODE": "0"}
+    places = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    own = {"NUMBA_CACHE_DIR": str(tmp_path), "CROWDPPL_MACHINE_CODE": "0", "PYTHONPATH": places}
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | own, cwd=ROOT)
     lists = {path.stem for path in tmp_path.rglob("*.nbi")}
     kept = [path.name for path in tmp_path.rglob("*.nbc")]

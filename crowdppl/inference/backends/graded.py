@@ -58,11 +58,12 @@ class GradedSampler(TorchSampler):
         model: of the annotations.
         data: without criteria.
         form: of the raters.
+        proposals: of a rater in a draw.
     """
 
-    def __init__(self, model: BoundModel, data: Annotations, form: RaterForm):
+    def __init__(self, model: BoundModel, data: Annotations, form: RaterForm, proposals: int = PROPOSALS):
         super().__init__(model, data)
-        self.form = form
+        self.form, self.proposals = form, proposals
         # The annotations by rater; of the reference rater the known true grades.
         known = (data.truth >= 0).nonzero().squeeze(-1)
         rater = torch.cat([data.worker, torch.full_like(known, data.J)])
@@ -129,7 +130,7 @@ class GradedSampler(TorchSampler):
                     nodes,
                     line,
                     np.ones(1),
-                    PROPOSALS,
+                    self.proposals,
                     _stream(),
                     out[part],
                 )
