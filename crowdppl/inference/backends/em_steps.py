@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -76,9 +76,9 @@ class EMSteps(Threads):
         super().__init__(ranges)
 
     def with_anchor(self, anchor: Tensor) -> EMSteps:
-        """Return the steps with another anchor ``(N, K)`` of the data; both write over the same memory."""
+        """Return the steps with another anchor ``(N, K)``, or none, without rows; both write over the same memory."""
         other = copy(self)
-        other.data, other.arrays = replace(self.data, anchor=anchor), self.arrays.with_anchor(anchor)
+        other.arrays = self.arrays.with_anchor(anchor)
         return other
 
     def expect(self, point: Tensor) -> tuple[float, float, Expected]:

@@ -69,6 +69,12 @@ class Expectation(ABC):
         """Return it for data that differ by the anchor alone; ``None`` where nothing can be used again."""
         return None
 
+    def log_likelihood(self, parameters: Parameters) -> float:
+        """Return the marginal log-likelihood at parameters by site, whatever the anchor is."""
+        with torch.no_grad():
+            joint = self.model.item_log_joint(self.model.at_sites(parameters, self.data), self.data)
+            return float(repeated(torch.logsumexp(joint, -1), self.data).sum())
+
     @property
     def coordinates(self) -> Coordinates:
         """In which points are extrapolated, where there is a memory of earlier steps."""
@@ -173,6 +179,12 @@ class CompiledExpectation(Expectation):
     def sites(self, point: Any) -> Parameters:
         """Return the parameters of a point by site."""
         return self.steps.step.parameters(point, self.data.dtype)
+
+    def log_likelihood(self, parameters: Parameters) -> float:
+        """Return the marginal log-likelihood at parameters by site, whatever the anchor is."""
+        without = self.steps.with_anchor(torch.empty(0, self.data.K, dtype=torch.float64))
+        likelihood, _, _ = without.expect(self.point(parameters))
+        return likelihood
 
     def with_anchor(self, m_step: MStep) -> Expectation:
         """Return it for data that differ by the anchor alone."""

@@ -180,12 +180,11 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
             return None
         if not draws.facts["converged"]:
             draws = em(model, arranged, completed("em", {"num_samples": count}))
-            assert draws.point is not None
+        assert draws.point is not None
         z = overdispersion(data, draws.point)
         independent = posterior_probability(z, pairs)
         if independent < NEGLIGIBLE:
             return None
-        assert draws.point is not None
         truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
         one_class = None
         if _contradicted(truth, probability, data):
