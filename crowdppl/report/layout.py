@@ -14,14 +14,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from crowdppl import arguments
-from crowdppl.arguments import Level, OutputFile, PositiveFloat, checked
+from crowdppl.arguments import Level, OutputFile, checked
 from crowdppl.files import atomic, digests
-from crowdppl.judges.criteria_result import CriteriaResult
-from crowdppl.judges.result import JudgesResult
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.recorded import NOT_CONVERGED
-from crowdppl.report import judged, still
+from crowdppl.report import still
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
 from crowdppl.report.numbers import numbers_content
@@ -46,7 +44,7 @@ def write_numbers(
     """
     path = Path(path)
     data, context = numbers_content(posterior, run, level=level, title=title)
-    _write(path, _assembled("numbers.html", "numbers.js", data, context, posterior.alerts))
+    write_page(path, assembled("numbers.html", "numbers.js", data, context, posterior.alerts))
     return path
 
 
@@ -57,7 +55,7 @@ def page(
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
     # Texts are shown by the template alone: the script does not need them.
-    return _assembled(
+    return assembled(
         "posterior.html",
         "script.js",
         {**data, "texts": None, "sets": None, "effects": None, "grades": None},
@@ -117,58 +115,11 @@ def write(
         worker_table=worker_table,
         actions=actions,
     )
-    _write(path, html_page)
+    write_page(path, html_page)
     return path
 
 
-@checked
-def write_judges(
-    result: JudgesResult | CriteriaResult,
-    path: OutputFile,
-    run: Annotated[Mapping[str, Any], arguments.mapping] | None = None,
-    *,
-    title: str | None = None,
-    items: Annotated[pd.DataFrame, arguments.table_of("result.next()", "item", "label", "probability", "width_after")]
-    | None = None,
-    needed: Annotated[pd.DataFrame, arguments.table_of("result.labels_needed(width)", "how", "labels", "width")]
-    | None = None,
-    width: PositiveFloat | None = None,
-    pass_at: Annotated[pd.DataFrame, arguments.table_of("result.pass_at(k)", "system", "k")] | None = None,
-) -> Path:
-    """Write the report on judges and systems to a file, atomically.
-
-    Args:
-        result: of :func:`crowdppl.judges.fit`, or of :func:`crowdppl.judges.fit_criteria`: the page then shows one criterion at a
-            time, and the rates of all.
-        path: of the HTML file.
-        run: how the result was computed: input, command, seed, seconds.
-        title: heading of the report. Defaults to the name of the input.
-        items: ``result.next(n)``, if already computed. Defaults to 20 items.
-        needed: ``result.labels_needed(width)``, if already computed.
-        width: the wished width of the intervals of systems. Defaults to about two thirds of the widest one.
-        pass_at: ``result.pass_at(k)``, if already computed. Defaults to the numbers of answers of that method.
-
-    Raises:
-        FileError: if the file cannot be written.
-        OptionError: for a width of 0 or less.
-    """
-    path = Path(path)
-    options: dict[str, Any] = {
-        "title": title,
-        "items": items,
-        "needed_labels": needed,
-        "width": width,
-        "pass_at": pass_at,
-    }
-    if isinstance(result, CriteriaResult):
-        data = judged.criteria_content(result, run, **options)
-    else:
-        data = judged.content(result, run, **options)
-    _write(path, _assembled("judges.html", "judges.js", data, {}))
-    return path
-
-
-def _write(path: Path, text: str) -> None:
+def write_page(path: Path, text: str) -> None:
     """Write a page and seal it, so that a later one may replace it."""
     with atomic(path) as temporary:
         # Names of files need not be valid text.
@@ -176,7 +127,7 @@ def _write(path: Path, text: str) -> None:
         digests.seal(temporary)
 
 
-def _assembled(
+def assembled(
     template: str, script: str, data: Mapping[str, Any], context: Mapping[str, Any], alerts: Sequence[str] = ()
 ) -> str:
     """Return a page.
