@@ -2,6 +2,10 @@
 
 h5netcdf looks up the group or variable of every question it asks, hundreds of times for a file of forty variables: more than half
 of the time of a small result. It also takes a file that h5py has opened, which here remembers what has been looked up.
+
+The engine ``netcdf4`` of xarray, which is faster still, is no alternative: the wheels of netCDF4 and h5py each bring HDF5, and where
+both bring the same version (h5py 3.11 and netCDF4 1.7.2, h5py 3.15.1 and netCDF4 1.7.3 or 1.7.4, under Linux), neither writes nor
+reads files in a process that has imported both, in whichever order.
 """
 
 from __future__ import annotations
@@ -71,10 +75,8 @@ def opened(path: Path) -> Iterator[tuple[xr.Dataset, dict[str, xr.Dataset]]]:
     """
     with _File(path, "r") as stored, h5netcdf.File(stored, "r", phony_dims="access", decode_vlen_strings=True) as file:
         groups = {str(name): H5NetCDFStore(file, group=str(name)) for name in file.groups}
-        yield (
-            xr.open_dataset(H5NetCDFStore(file), engine="store"),
-            {name: xr.open_dataset(store, engine="store") for name, store in groups.items()},
-        )
+        # As xarray.open_dataset, without what it adds for other engines and files that stay open.
+        yield xr.decode_cf(H5NetCDFStore(file)), {name: xr.decode_cf(store) for name, store in groups.items()}
 
 
 def write(tree: xr.DataTree, path: Path, encoding: Mapping[str, Any]) -> None:
