@@ -3,9 +3,9 @@
 h5netcdf looks up the group or variable of every question it asks, hundreds of times for a file of forty variables: more than half
 of the time of a small result. It also takes a file that h5py has opened, which here remembers what has been looked up.
 
-The engine ``netcdf4`` of xarray, which is faster still, is no alternative: the wheels of netCDF4 and h5py each bring HDF5, and where
-both bring the same version (h5py 3.11 and netCDF4 1.7.2, h5py 3.15.1 and netCDF4 1.7.3 or 1.7.4, under Linux), neither writes nor
-reads files in a process that has imported both, in whichever order.
+The engine ``netcdf4`` of xarray, which is faster still, is no alternative. The wheels of netCDF4 and h5py each bring HDF5. Where
+both bring the same version (h5py 3.11 and netCDF4 1.7.2; h5py 3.15.1 and netCDF4 1.7.3 or 1.7.4; Linux), the one that a process
+imports second neither writes nor reads files.
 """
 
 from __future__ import annotations
