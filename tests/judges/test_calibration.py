@@ -280,7 +280,8 @@ def test_the_posterior_is_that_of_nuts(small, length):
     reference = 1 / (1 + np.exp(logits[:, :, 0] - logits[:, :, 1]))
     assert np.abs(expected.mean(0) - reference.mean(0)).max() < 0.04
     assert np.abs(expected.mean(0) - reference.mean(0)).mean() < 0.01
-    assert expected.mean(1).std() == pytest.approx(reference.mean(1).std(), rel=0.15)
+    # The error of a standard deviation falls with the root of the number of draws.
+    assert expected.mean(1).std() == pytest.approx(reference.mean(1).std(), rel=0.15 * (1000 / length) ** 0.5)
 
 
 @pytest.mark.slow
