@@ -17,31 +17,51 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = Path(__file__).with_name("passed.json")
-# What models and engines are, read and are computed with.
-COMPUTATION = [
+# Of the readers of files, those that annotations are read with whatever the tool; tests/test_guarded.py checks the list.
+READERS = (
+    "arrow",
+    "file_kinds",
+    "open_quotes",
+    "opening",
+    "repeated_headers",
+    "spreadsheets",
+    "streams",
+    "tables",
+    "worker_columns",
+    "worker_pairs",
+)
+# What models and engines are, and are computed with.
+ENGINES = [
     "constraints.txt",
     "models",
     "crowdppl/*.py",
     *(
         f"crowdppl/{name}"
-        for name in (
-            "arguments",
-            "isolation",
-            "data",
-            "kernels",
-            "model",
-            "posterior",
-            "inference",
-            "criticism",
-            "learning",
-            "judges",
-        )
+        for name in ("acquisition", "arguments", "files", "isolation", "kernels", "model", "posterior", "inference")
     ),
+    "crowdppl/data/*.py",
+    "crowdppl/data/synthetic",
+    "crowdppl/data/table",
+    *(f"crowdppl/data/readers/{name}.py" for name in READERS),
     "tests/catalog.py",
     "tests/conftest.py",
     "tests/shared.py",
-    "tests/crowds.py",
+    *(
+        f"tests/{name}.py"
+        for name in (
+            "counterfeit",
+            "crowds",
+            "forked",
+            "number_crowds",
+            "token_crowds",
+            "user_densities",
+            "user_models",
+        )
+    ),
 ]
+# What is computed of results, and of judges.
+CRITICISM = [*ENGINES, "crowdppl/criticism"]
+COMPUTATION = [*CRITICISM, "crowdppl/data", "crowdppl/learning", "crowdppl/judges"]
 # The whole library: what commands, notebooks and other packages touch.
 LIBRARY = [
     "constraints.txt",
@@ -61,7 +81,8 @@ SLOW_PARTS = {
     "criticism": ["tests/criticism"],
     "oracle": ["tests/test_oracle.py"],
     "inference": ["tests/inference"],
-    "models": ["tests/model", "tests/models", "tests/kernels", "tests/learning", "tests/judges"],
+    "models": ["tests/model", "tests/models", "tests/kernels"],
+    "judges": ["tests/learning", "tests/judges"],
     "others": [
         "tests/cli",
         "tests/crowdkit",
@@ -92,8 +113,14 @@ NIGHT = ["-m", "slow"]
 # template are those of the repository, which the pinned versions pass without warnings.
 FURTHER = {"lowest: commands": ["-m", "slow", "--deselect", "tests/cli/test_new_model.py"]}
 SUITES = {"slow": (SLOW, SLOW_PARTS), "lowest": (LOWEST, LOWEST_PARTS)}
-# Parts that guard computations only; the others guard the whole library.
-COMPUTED = ("slow: criticism", "slow: oracle", "slow: inference", "slow: models")
+# Files of parts that guard computations only; the others guard the whole library.
+COMPUTED = {
+    "slow: criticism": CRITICISM,
+    "slow: oracle": ENGINES,
+    "slow: inference": ENGINES,
+    "slow: models": ENGINES,
+    "slow: judges": COMPUTATION,
+}
 # Status of pytest where tests failed, and where no test of a part is of this kind.
 FAILED, NOTHING_RUN = 1, 5
 
@@ -124,7 +151,7 @@ def main() -> int:
     together: dict[tuple[str, ...], dict[str, str]] = {}
     for name, tests in parts.items():
         key = f"{suite}: {name}"
-        now = digest([*(COMPUTATION if key in COMPUTED else LIBRARY), *(PAGES if DOCS_TESTS in tests else []), *tests])
+        now = digest([*COMPUTED.get(key, LIBRARY), *(PAGES if DOCS_TESTS in tests else []), *tests])
         if "--all" not in sys.argv and recorded().get(key) == now:
             sys.stdout.write(f"{key}: passed on these files; not run again\n")
             continue

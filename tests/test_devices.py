@@ -138,7 +138,7 @@ def test_results_are_those_of_the_cpu(make, model, method):
                 np.testing.assert_allclose(there.tree[group][name], values, atol=1e-9)
 
 
-@pytest.mark.parametrize("model", ["dawid-skene", "raykar"])
+@pytest.mark.parametrize("model", ["dawid-skene", pytest.param("raykar", marks=pytest.mark.slow)])
 def test_predictions_and_updates(model):
     """Of a result from the device as of one from the CPU."""
     data = tiny(items=12)

@@ -120,7 +120,7 @@ def few_and_more(parameters):
 
 
 @pytest.mark.parametrize(
-    ("case", "method", "kind", "draws"), few_and_more(rotated(["free", "known", "weighted"], every=2))
+    ("case", "method", "kind", "draws"), few_and_more(rotated(["free", "known", "weighted"], every=2, nightly=True))
 )
 def test_engines_agree_with_enumeration(case, method, kind, draws):
     known = kind == "known"
@@ -177,7 +177,7 @@ KINDS = ["plain", "known", "repeated", "weighted", "all"]
 
 @pytest.mark.parametrize(
     ("case", "kind", "seed"),
-    in_turn([(case, kind, seed) for case in CASES for kind in KINDS for seed in range(2)], 3),
+    in_turn([(case, kind, seed) for case in CASES for kind in KINDS for seed in range(2)], 7),
 )
 def test_pyro_program_equals_fast_path(case, seed, kind):
     """TraceEnum_ELBO of the program under a delta guide = summed marginal + log prior; and so is the marginal program."""
@@ -407,7 +407,7 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
                 assert bool((apart < 5 * error + 0.004).all()), (name, power, float((apart / error).max()))
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("name", ["crowd-mixture", "raykar", "conal"])
 def test_closed_part_of_an_m_step_is_a_maximum(name, weighted):
     """Where networks are left to gradients: no small move of the other sites raises the bound they maximise.

@@ -111,7 +111,7 @@ def test_calibration_and_curves(crowd):
     assert len(plots.predictive(criticism.check(posterior, draws=20)).axes) == 12
 
 
-@pytest.mark.parametrize("method", ["em", "svi", "gibbs"])
+@pytest.mark.parametrize("method", ["em", pytest.param("svi", marks=pytest.mark.slow), "gibbs"])
 def test_traces(method):
     frame, _ = crowd_with_characters(items=60, each=20)
     options = {"max_iter": 60} if method == "svi" else {}

@@ -251,7 +251,7 @@ def test_every_view_is_in_the_table():
     assert set(_public_views()) - set(VIEWS) == ELSEWHERE
 
 
-@pytest.mark.parametrize("name", in_turn(FITS, 4, night=False))
+@pytest.mark.parametrize("name", in_turn(FITS, 8, night=False))
 def test_views(name, fits, tmp_path):
     _look(name, fits(name), tmp_path)
 

@@ -102,6 +102,7 @@ NAMES = {
 }
 
 
+@functools.cache
 def tracked() -> list[Path]:
     """Return the text files under version control; not this one, which names the words."""
     try:
@@ -122,6 +123,12 @@ def joined(text: str) -> tuple[str, list[int]]:
     """Return all lines in one, without the signs of comments, and where each starts."""
     lines = [line.strip().removeprefix("#:").removeprefix("#").strip() for line in text.splitlines()]
     return " ".join(lines), list(itertools.accumulate((len(line) + 1 for line in lines), initial=0))
+
+
+@functools.cache
+def content(path: Path) -> str:
+    """Return what a file has, which is read once: each pattern is looked for in all files."""
+    return path.read_text(encoding="utf-8")
 
 
 def in_text(text: str, pattern: str) -> Iterator[tuple[int, str]]:
@@ -145,9 +152,7 @@ def names_in(text: str) -> Iterator[tuple[int, str]]:
 
 def places_of_texts(paths: list[Path], pattern: str) -> list[str]:
     return [
-        f"{path.relative_to(ROOT)}:{line}: {words}"
-        for path in paths
-        for line, words in in_text(path.read_text(encoding="utf-8"), pattern)
+        f"{path.relative_to(ROOT)}:{line}: {words}" for path in paths for line, words in in_text(content(path), pattern)
     ]
 
 

@@ -72,8 +72,10 @@ def write(tree: xr.DataTree, path: Path, keep: Keep = "small") -> None:
     require_disk_space(path.parent, HEADERS + _size(tree), path.name)
     tree = tree.copy(deep=False)
     tree.attrs = tree.attrs | {SEALED: 1}
+    from crowdppl.posterior import netcdf  # here: a fit does not need it
+
     with atomic(path) as temporary:
-        tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+        netcdf.write(tree, temporary, encoding)
         digests.seal(temporary)
 
 
@@ -109,32 +111,33 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
         source: the file.
         sealed: whether it is as it was when it was sealed. A file that says that it is sealed has to be.
     """
+    from crowdppl.posterior import netcdf  # here: a fit does not need it
+
     path = source.path
     waiting: dict[tuple[str, str], StoredArray] = {}
     sizes: dict[str, int] = {}
     try:
         require_memory(path.name, source.text_bytes())
         # xarray adds a warning filter for every file it reads.
-        with preserved_warning_filters(), xr.open_datatree(path, engine="h5netcdf") as tree:
-            _check_format(tree.attrs, path.name)
-            if SEALED in tree.attrs and not sealed:
+        with preserved_warning_filters(), netcdf.opened(path) as (root, groups):
+            _check_format(root.attrs, path.name)
+            if SEALED in root.attrs and not sealed:
                 raise _changed(path)
-            if is_numeric(tree):
-                return _whole(tree, path, numeric_schema.validate)
-            if tree.attrs.get(KIND) == JUDGES:
-                return _whole(tree, path)
-            coded = coded_variables(tree.attrs)
-            groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
+            if is_numeric(root):
+                return _whole(root, groups, path, numeric_schema.validate)
+            if root.attrs.get(KIND) == JUDGES:
+                return _whole(root, groups, path)
+            coded = coded_variables(root.attrs)
             require_memory(path.name, sum(_eager_bytes(name, group) for name, group in groups.items()))
-            small = tree.attrs.get("keep") == "small"
-            precision = str(np.dtype(tree.attrs["precision"])) if small else None
+            small = root.attrs.get("keep") == "small"
+            precision = str(np.dtype(root.attrs["precision"])) if small else None
             stored = {
                 name: _group(source, name, group, coded, precision, waiting, sizes) for name, group in groups.items()
             }
-            groups = stored if precision is None else expand(stored, tree.to_dataset().load())
+            groups = stored if precision is None else expand(stored, root.load())
             out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
             out.attrs = {
-                name: value for name, value in tree.attrs.items() if name not in ("coded", "precision", SEALED)
+                name: value for name, value in root.attrs.items() if name not in ("coded", "precision", SEALED)
             }
     except FileError:
         raise
@@ -147,21 +150,28 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
     return out
 
 
-def _whole(tree: xr.DataTree, path: Path, validated: Callable[[xr.DataTree], None] | None = None) -> xr.DataTree:
+def _whole(
+    root: xr.Dataset,
+    groups: Mapping[str, xr.Dataset],
+    path: Path,
+    validated: Callable[[xr.DataTree], None] | None = None,
+) -> xr.DataTree:
     """Return the tree of a result that is small and read at once.
 
     Args:
-        tree: the tree as xarray opens it.
+        root: of the file, as xarray opens it.
+        groups: of the file.
         path: of the file.
         validated: raises ``DataError`` for a tree that cannot be used.
 
     Raises:
         FileError: if it is damaged.
     """
-    require_memory(path.name, sum(variable.nbytes for node in tree.subtree for variable in node.variables.values()))
-    groups = {f"/{name}": node.to_dataset(inherit=False).load() for name, node in tree.children.items()}
-    out = xr.DataTree.from_dict(groups)
-    out.attrs = {name: value for name, value in tree.attrs.items() if name != SEALED}
+    require_memory(
+        path.name, sum(variable.nbytes for group in groups.values() for variable in group.variables.values())
+    )
+    out = xr.DataTree.from_dict({f"/{name}": group.load() for name, group in groups.items()})
+    out.attrs = {name: value for name, value in root.attrs.items() if name != SEALED}
     try:
         if validated is not None:
             validated(out)

@@ -26,8 +26,8 @@ VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
 GAPS = {("constant_data", "known_truth")}
 
 
-def is_numeric(tree: xr.DataTree) -> bool:
-    """Return whether a tree is of a result whose labels are numbers."""
+def is_numeric(tree: xr.DataTree | xr.Dataset) -> bool:
+    """Return whether a tree, or its root, is of a result whose labels are numbers."""
     return tree.attrs.get("labels_kind") == "numeric"
 
 

@@ -95,7 +95,9 @@ def test_replicates_follow_the_story(fit_and_data):
         criticism.replicates(posterior, 0)
 
 
-@pytest.mark.parametrize("method", ["em", "svi", "gibbs"])
+@pytest.mark.parametrize(
+    "method", ["em", *(pytest.param(method, marks=pytest.mark.slow) for method in ("svi", "gibbs"))]
+)
 def test_as_many_replicates_as_asked_for(method):
     """Also from a point and from few draws: labels differ from one replicate to the next, and a misfit shows."""
     frame, _ = crowd_with_characters(items=80, each=30)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pandas as pd
 import pytest
 import requests  # noqa: F401 - what pooch fetches with sets filters of warnings when it is loaded
+from catalog import in_turn
 from typer.testing import CliRunner
 
 from crowdppl.cli.main import app
@@ -123,7 +124,7 @@ def test_the_command_fetches(serve, monkeypatch):
     assert "fetched" in CliRunner().invoke(app, ["datasets"]).output
 
 
-@pytest.mark.parametrize("name", download.SOURCES)
+@pytest.mark.parametrize("name", in_turn(download.SOURCES, 3, night=False))
 def test_digests_are_those_of_the_sets_at_hand(name, public):
     """The content that a fetch must have is that of the public copy; addresses are well formed."""
     public(name)

@@ -205,7 +205,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", in_turn(OPTIONS, 2, night=False))
+@pytest.mark.parametrize("method", in_turn(OPTIONS, 4, night=False))
 def test_every_engine_gives_spans(tmp_path, method):
     data, truth = simulated(texts=12 if method == "nuts" else 40)
     with crowdppl.errors.silent():

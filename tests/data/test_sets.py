@@ -220,7 +220,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", in_turn(OPTIONS, 2, night=False))
+@pytest.mark.parametrize("method", in_turn(OPTIONS, 4, night=False))
 def test_every_engine_gives_sets(tmp_path, method):
     rows, truth = simulated()
     with silent():
@@ -368,6 +368,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_command_fits_updates_compares_and_writes_sets(folder):
     out = run("fit", folder / "x.csv", "--several", "sets", "--out", folder / "res", "--report")
     assert "Sets: the least certain tasks" in out.output

@@ -89,9 +89,9 @@ def powers(values, power):
 @pytest.mark.parametrize(
     ("name", "classes", "known"),
     [
-        ("item effects, anchored", 2, False),
         ("dawid-skene", 3, True),
-        ("hierarchical", 3, True),
+        pytest.param("item effects, anchored", 2, False, marks=pytest.mark.slow),
+        pytest.param("hierarchical", 3, True, marks=pytest.mark.slow),
         pytest.param("item effects", 3, True, marks=pytest.mark.slow),
         pytest.param("dawid-skene, asymmetric", 2, False, marks=pytest.mark.slow),
         pytest.param("one-coin", 3, False, marks=pytest.mark.slow),

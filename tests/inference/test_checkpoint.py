@@ -204,7 +204,9 @@ def write(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["gibbs", "em", "svi", "nuts"])
+@pytest.mark.parametrize(
+    "method", ["gibbs", "em", *(pytest.param(m, marks=pytest.mark.longest) for m in ("svi", "nuts"))]
+)
 def test_killed_at_random_moments(loaded, tmp_path, method):
     """Fifteen kills by SIGKILL or more for each engine, at random moments; then the end is that of a fit left alone."""
     frame = write(tmp_path)

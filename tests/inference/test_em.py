@@ -112,7 +112,7 @@ def test_acceleration_ends_where_plain_em_ends(case):
         np.testing.assert_allclose(value, ends[1].tree["point"][name], atol=1e-6)
 
 
-@pytest.mark.parametrize("case", in_turn([c for c in CASES if "em" in c.methods and c.rises], 4))
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "em" in c.methods and c.rises], 7))
 def test_em_ends_at_a_fixed_point(case):
     """One more plain step moves nothing by more than 1e-5; where the point is inside, the gradient there is gone.
 

@@ -41,7 +41,7 @@ def test_correlations_are_those_of_the_posterior():
         flat = np.concatenate([site.values.reshape(site.sizes["chain"] * site.sizes["draw"], -1) for site in sites], 1)
         return np.corrcoef(flat.T)
 
-    exact = correlation(method="nuts", chains=2, warmup=150, num_samples=400)
+    exact = correlation(method="nuts", chains=1, warmup=150, num_samples=400)
     off = ~np.eye(len(exact), dtype=bool)
     strong = (np.abs(exact) > 0.5) & off
     assert strong.any()

@@ -99,10 +99,11 @@ def test_a_prior_that_looks_at_values():
 
 
 @pytest.mark.slow
-def test_both_forms_have_one_posterior():
+@pytest.mark.parametrize("chains", [2, pytest.param(4, marks=pytest.mark.longest)])
+def test_both_forms_have_one_posterior(chains):
     """By NUTS and Gibbs sampling: means within five standard errors; the centred form has many annotations of each worker."""
     data = USER.crowd(items=200)
-    options = {"seed": 1, "chains": 4, "warmup": 300, "num_samples": 400}
+    options = {"seed": 1, "chains": chains, "warmup": 75 * chains, "num_samples": 100 * chains}
     fit = partial(quiet_fit, data, USER.model, independent=True, **options)
     results = [fit(method="nuts", non_centred=form) for form in (True, False)] + [fit(method="gibbs")]
     assert [one.info["facts"].get("non_centred") for one in results[:2]] == [["effect"], []]

@@ -113,7 +113,7 @@ def days(n, judges_, seed, change=0.0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tables", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tables", [30, pytest.param(200, marks=pytest.mark.longest)])
 def test_false_alarms_are_as_rare_as_stated(tables):
     """Three judges over 30 days without a change, while true labels get worse."""
     every = [drift.drift(drawn(*days(120, 3, seed))) for seed in range(tables)]

@@ -162,17 +162,21 @@ def test_lengths_are_kept(tmp_path):
 
 
 @pytest.mark.slow
-def test_coverage_and_false_alarms():
-    """80 panels in which no judge favours a length, and 80 in which three do.
+@pytest.mark.parametrize(
+    ("panels", "least", "most"), [(40, 199, 7), pytest.param(80, 430, 11, marks=pytest.mark.longest)]
+)
+def test_coverage_and_false_alarms(panels, least, most):
+    """80 panels in which no judge favours a length, and 80 in which three do; or 40.
 
     Of 480 intervals of 95%, fewer than 430 contain the value with a probability below 1e-6, also if the six of a panel went
-    together by three. If at most 5% of panels name a judge, more than 11 of 80 do with a probability below .002.
+    together by three; of 240, fewer than 199 with one below 1e-4. If at most 5% of panels name a judge, more than 11 of 80, or 7
+    of 40, do with a probability below .002.
     """
     for verbosity in ((0.0,) * 6, BIASED):
         large, _, truth = panel(seed=999, verbosity=verbosity, items=3000)
         of_all = judges.fit(large, truth, num_samples=50).judges().set_index("judge")["length_bias"]
         covered, accused, named = 0, 0, 0
-        for seed in range(80):
+        for seed in range(panels):
             verdicts, human, _ = panel(seed, verbosity)
             result = judges.fit(verdicts, human, num_samples=400)
             table = result.judges().set_index("judge")
@@ -181,10 +185,10 @@ def test_coverage_and_false_alarms():
             who = {sentence.split("'")[1] for sentence in sentences(result)[:-1]}
             accused += bool(who - {"a-1", "a-2", "a-3"}) if any(verbosity) else bool(who)
             named += len(who & {"a-1", "a-2", "a-3"})
-        assert covered >= 430
-        assert accused <= 11
+        assert covered >= least
+        assert accused <= most
         if any(verbosity):
-            assert named > 0.9 * 240
+            assert named > 0.9 * 3 * panels
 
 
 def test_lengths_of_answers_in_logs(tmp_path):

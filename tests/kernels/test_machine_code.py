@@ -245,9 +245,8 @@ def test_bits_do_not_depend_on_what_ran_before(tmp_path, installed):
     """
     environment = {} if installed else {"CROWDPPL_MACHINE_CODE": "0"}
     names = ["default", "gibbs", "hierarchical"]
-    orders = [names, names[::-1]] if installed else [names, names, names[::-1]]
-    seen = [run(FITS, *order, folder=tmp_path / "cache", **environment) for order in orders]
-    assert sorted(seen[0]) == sorted(seen[1]) == sorted(seen[-1])
+    seen = [run(FITS, *order, folder=tmp_path / "cache", **environment) for order in (names, names[::-1])]
+    assert sorted(seen[0]) == sorted(seen[1])
 
 
 @pytest.mark.slow

@@ -43,7 +43,11 @@ LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("estimator", [None, LogisticRegression()], ids=["default", "logistic"])
+@pytest.mark.parametrize(
+    "estimator",
+    [None, pytest.param(LogisticRegression(), marks=pytest.mark.longest)],
+    ids=["default", "logistic"],
+)
 def test_scikit_learns_checks(estimator):
     state = np.random.get_state()  # noqa: NPY002 - the checks draw from numpy's stream
     try:

@@ -172,7 +172,7 @@ def ideal(crowd):
     return learning.on_truth(crowd.data, dict(zip(crowd.data.items.tolist(), crowd.truth, strict=True)), seed=1)
 
 
-@pytest.mark.parametrize("name", in_turn(methods(), 2, night=False))
+@pytest.mark.parametrize("name", in_turn(methods(), 3, night=False))
 def test_learns_reproducibly_and_leaves_random_streams_alone(name, crowd, ideal):
     """The classes lie on two overlapping Gaussians: the best classifier is right in most cases, and each method gets near it."""
     state, own, there = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002

@@ -123,7 +123,7 @@ def test_both_steps_of_em_and_gibbs():
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        pytest.param(case.name, method, marks=turn(n - m, 17))
+        pytest.param(case.name, method, marks=turn(n - m, 29))
         for n, case in enumerate(WHOLE.values())
         for m, method in enumerate(case.methods)
         if case.name != "item-subtypes" or method != "em"

@@ -11,17 +11,17 @@ from user_models import USER_MODELS
 
 import crowdppl
 
-# Of models without closed forms, Gibbs sampling of all but two takes its turn among the slow tests.
+# Each model has half of its engines among the fast tests; of models without closed forms, Gibbs sampling of two only.
 FEW = ("CopyingPair", "SharedPopulations")
 EACH = [
     pytest.param(
         user,
         method,
         id=f"{user.name}-{method}",
-        marks=[pytest.mark.slow] if method == "gibbs" and user.name not in FEW else [],
+        marks=[pytest.mark.slow] if (n + m) % 2 or (method == "gibbs" and user.name not in FEW) else [],
     )
-    for user in USER_MODELS
-    for method in user.methods
+    for n, user in enumerate(USER_MODELS)
+    for m, method in enumerate(user.methods)
 ]
 MODELS = [pytest.param(user, id=user.name) for user in USER_MODELS]
 # Sites whose values have no bounds, are positive, or are between 0 and 1; of the others only densities are compared.
@@ -83,7 +83,11 @@ def test_density_of_every_draw(user, method):
 
 
 # EM's point of the regression has a scale of 0, and that of shared populations probabilities of 0.
-INSIDE = [p for p in MODELS if p.id not in ("Experience", "SharedPopulations", "NetworkForTheTruth")]
+INSIDE = [
+    pytest.param(*p.values, id=p.id, marks=[pytest.mark.slow] * (p.id == "OrderedThresholds"))
+    for p in MODELS
+    if p.id not in ("Experience", "SharedPopulations", "NetworkForTheTruth")
+]
 
 
 @pytest.mark.parametrize("user", INSIDE)
@@ -110,13 +114,20 @@ def test_the_point_of_em_is_a_mode(user):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["gibbs", "nuts"])
-@pytest.mark.parametrize("user", [p for p in MODELS if p.id != "SharedPopulations"])
+@pytest.mark.parametrize(
+    ("user", "method"),
+    [
+        pytest.param(*p.values, method, id=f"{p.id}-{method}", marks=[pytest.mark.longest] * ((n + m) % 2))
+        for n, p in enumerate(p for p in MODELS if p.id != "SharedPopulations")
+        for m, method in enumerate(("gibbs", "nuts"))
+    ],
+)
 def test_draws_are_from_the_posterior(user, method):
     """Stein's identities, for any density p of a number u without bounds: E[d log p / du] = 0 and E[(u - c) d log p / du] = -1.
 
     The density is that by numpy, with the derivative of the values by u; the draws are those of a chain that follows gradients.
-    Each average is within 6 standard errors, and what the mean ``c`` of few independent draws adds: short chains are rough.
+    Each average is within 6 standard errors, and what the mean ``c`` of few independent draws adds: short chains are rough. Each
+    model has one of the engines among the slow tests and the other at night.
     """
     data = user.crowd(items=8, workers=4, per_item=3)
     options = {"chains": 1, "warmup": 150, "num_samples": 200}

@@ -225,7 +225,7 @@ def mode_given_groups(data, group, model):
         before = density
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_groups_are_at_their_mode(seed):
     """EM from some starts ends at the best of all assignments of four workers to two groups, each with EM of its own."""
     data, model = tiny(seed, items=12, workers=4), WorkerGroups(groups=2)

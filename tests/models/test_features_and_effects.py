@@ -96,6 +96,7 @@ def test_a_score_does_not_follow_its_own_labels():
     assert float((seen[7] - seen_other[7]).abs().max()) > 0.2
 
 
+@pytest.mark.slow
 def test_features_that_say_nothing_have_no_scores():
     """Of 40 crowds with random features, in at most 6 more than chance is seen: at a rate of .05, by chance in 1 of 100 runs."""
     seen = 0
@@ -155,6 +156,7 @@ def test_the_m_step_is_a_maximum_of_trust_and_prevalence():
             assert float(target.density(moved)) <= float(best) + 1e-9
 
 
+@pytest.mark.slow
 def test_gibbs_step_draws_score_weight_and_prevalence_from_their_conditional():
     """Given classes, against a grid: means within 5 standard errors of 4,000 draws, a false alarm in one of 10^5 runs."""
     data = scored(tiny(3, items=6, classes=2))

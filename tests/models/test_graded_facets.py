@@ -101,7 +101,7 @@ def severities(posterior):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own", [0.0, 0.3])
+@pytest.mark.parametrize("own", [pytest.param(0.0, marks=pytest.mark.longest), 0.3])
 def test_intervals_of_severity_cover(own):
     """89% intervals by EM of 4 raters in 60 simulations: by chance outside 80% to 96% in less than one of 1,000 runs."""
     hits = []

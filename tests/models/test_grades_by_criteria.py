@@ -203,18 +203,24 @@ def test_facets_form_of_published_ratings():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["em", "gibbs"])
-def test_intervals_of_difficulty_cover(method):
-    """89% intervals of 4 criteria in 40 simulations: by chance outside 80% to 97% in less than one of 1,000 runs."""
+@pytest.mark.parametrize(
+    ("method", "simulations"), [("em", 40), ("gibbs", 12), pytest.param("gibbs", 40, marks=pytest.mark.longest)]
+)
+def test_intervals_of_difficulty_cover(method, simulations):
+    """89% intervals of 4 criteria in 40 simulations: by chance outside 80% to 97% in less than one of 1,000 runs.
+
+    Of the 48 intervals of twelve simulations 70% at least: fewer in one of 7,000 runs.
+    """
     options = {} if method == "em" else {"chains": 2, "warmup": 100, "num_samples": 300}
     hits = []
-    for seed in range(40):
+    for seed in range(simulations):
         rng = np.random.default_rng(1000 + seed)
         frame, d = table(seed, items=40, raters=4, difficulty=rng.normal(0, 0.8, 4), share=0.8)
         posterior = quiet_fit(read(frame), "graded-facets", method=method, seed=0, **options)
         low, high = np.quantile(difficulties(posterior), [0.055, 0.945], axis=0)
         hits += ((low <= d) & (d <= high)).tolist()
-    assert 0.80 <= np.mean(hits) <= 0.97
+    assert (0.80 if simulations == 40 else 0.70) <= np.mean(hits)
+    assert simulations < 40 or np.mean(hits) <= 0.97
 
 
 @pytest.mark.slow
@@ -230,7 +236,8 @@ def test_engines_agree_on_difficulties():
     np.testing.assert_allclose(two.mean(1), 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", [pytest.param("svi", marks=pytest.mark.slow), "nuts"])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["svi", "nuts"])
 def test_gradients_serve_criteria(method):
     frame, _ = table(1, items=20, raters=3)
     options = {
@@ -385,6 +392,7 @@ def test_criteria_are_those_of_grades(kind):
         read(frame, kind=kind, labels=None)
 
 
+@pytest.mark.slow
 def test_commands(tmp_path):
     frame, _ = table(4, items=30, raters=4)
     frame[frame["task"] < 20].to_csv(tmp_path / "grades.csv", index=False)

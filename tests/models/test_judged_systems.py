@@ -70,7 +70,7 @@ def test_families_are_the_means_of_their_judges():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["em", pytest.param("svi", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", ["em", pytest.param("svi", marks=pytest.mark.longest)])
 def test_recovery(method):
     """Prevalences of systems and judges' confusion by system; bounds are about twice the errors seen."""
     rng = np.random.default_rng(0)

@@ -497,12 +497,13 @@ def test_votes_as_prior_of_the_truth():
 
 
 @pytest.mark.slow
-def test_engines_train_the_classifier_of_fixed_difficulty():
+@pytest.mark.parametrize("draws", [40, pytest.param(100, marks=pytest.mark.longest)])
+def test_engines_train_the_classifier_of_fixed_difficulty(draws):
     """By SVI and NUTS its test accuracy is within .03 of EM's; its truths are better than the votes."""
     s = two_gaussians(seed=0, train=400)
     model, correct = TwoCoinDifficulty("fixed"), {}
-    short = {"chains": 1, "warmup": 100, "num_samples": 100, "max_tree_depth": 6}
-    for method, options in (("em", {}), ("svi", {"max_iter": 1500}), ("nuts", short)):
+    short = {"chains": 1, "warmup": draws, "num_samples": draws, "max_tree_depth": 6}
+    for method, options in (("em", {}), ("svi", {"max_iter": 15 * draws}), ("nuts", short)):
         posterior = quiet_fit(s.data, model, method=method, independent=True, **options)
         guess = crowdppl.predict(posterior, s.features_test)["label"].to_numpy()
         correct[method] = (guess == s.truth_test).mean()

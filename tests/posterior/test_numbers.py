@@ -63,7 +63,9 @@ def fits():
     return get
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "nuts")) for name in FITS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("nuts", "svi"))) for name in FITS]
+)
 def test_every_view(name, fits, tmp_path):
     posterior = fits(name)
     truth, workers = posterior.truth(), posterior.workers()

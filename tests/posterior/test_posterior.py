@@ -297,7 +297,7 @@ class TestFiles:
         def breaks(*_, **__):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(xr.DataTree, "to_netcdf", breaks)
+        monkeypatch.setattr(xr.Dataset, "dump_to_store", breaks)
         with pytest.raises(FileError, match="No space left"):
             posterior.save(path)
         assert path.read_bytes() == before

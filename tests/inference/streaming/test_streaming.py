@@ -186,7 +186,11 @@ def test_intervals_hold_what_they_say_to_hold(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [HierarchicalDawidSkene(), DawidSkene()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [HierarchicalDawidSkene(), pytest.param(DawidSkene(), marks=pytest.mark.longest)],
+    ids=lambda m: type(m).__name__,
+)
 def test_gradients_from_disk_end_where_those_in_memory_do(tmp_path, model):
     """Within .03: both stop short of the optimum, by the noise of their last steps."""
     frame, truth = crowd(items=600, workers=10)
