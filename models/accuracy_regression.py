@@ -38,12 +38,12 @@ from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
 from crowdppl.model.mixed_logit import Regression
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior
 
 
 @final
 @dataclass(frozen=True)
-class AccuracyRegression(AnnotationModel):
+class AccuracyRegression(CommonPrevalence, AnnotationModel):
     """Effects of covariates on accuracy, beside those of workers and items.
 
     The covariates are those of the data, ``from_frame(..., covariates="tenure + C(session)")``.
@@ -150,10 +150,6 @@ class AccuracyRegression(AnnotationModel):
         """Return the concentrations of the labels in place of the correct one, ``(K, K - 1)``."""
         return torch.full((data.K, data.K - 1), 1 + self.prior_errors, dtype=data.dtype, device=data.device)
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the distribution of each label: batch ``(A, K)``."""
         x = self.log_odds(parameters, data)
@@ -226,10 +222,6 @@ class AccuracyRegression(AnnotationModel):
         return mean.unsqueeze(-1) * eye + (1 - mean).unsqueeze(-1) * (wrong * (1 - eye)).unsqueeze(-3)
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def log_likelihoods(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log-likelihood of each item's labels, ``(..., N, K)``."""

@@ -26,12 +26,12 @@ from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior, correct_and_incorrect, symmetric_confusion
+from crowdppl.model.priors import CommonPrevalence, class_prior, correct_and_incorrect, symmetric_confusion
 
 
 @final
 @dataclass(frozen=True)
-class ClassConditional(AnnotationModel):
+class ClassConditional(CommonPrevalence, AnnotationModel):
     """One probability of the correct label for each worker and class.
 
     Attributes:
@@ -62,19 +62,11 @@ class ClassConditional(AnnotationModel):
             sensitivity = pyro.sample("sensitivity", coin)
         return {"prevalence": prevalence, "sensitivity": sensitivity}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the rows of each annotation's worker: batch ``(A, K)``."""
         return Categorical(self.confusion(parameters, data)[data.worker])
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""

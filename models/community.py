@@ -42,13 +42,13 @@ from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.blocks import communities
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior, confusion_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior, confusion_prior
 from crowdppl.model.truths.classes import one_hot
 
 
 @final
 @dataclass(frozen=True)
-class CommunityDawidSkene(AnnotationModel):
+class CommunityDawidSkene(CommonPrevalence, AnnotationModel):
     """Dawid and Skene's model with communities of workers, who vary around their community.
 
     Attributes:
@@ -104,19 +104,11 @@ class CommunityDawidSkene(AnnotationModel):
         with plates.worker:
             return sites | {"confusion": pyro.sample("confusion", mixture)}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return, for each annotation, the rows of its worker's confusion: batch ``(A, K)``."""
         return Categorical(parameters["confusion"][data.worker])
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the confusion matrices ``(..., J, K, K)``."""

@@ -41,13 +41,13 @@ from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, posi
 from crowdppl.model.hyperparameters import refuse_weights, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
 from crowdppl.model.populations import draw_auxiliary, draw_population
-from crowdppl.model.priors import class_prior, confusion_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior, confusion_prior
 from crowdppl.model.truths.classes import one_hot
 
 
 @final
 @dataclass(frozen=True)
-class HierarchicalDawidSkene(AnnotationModel):
+class HierarchicalDawidSkene(CommonPrevalence, AnnotationModel):
     """Dawid and Skene's model with a population of workers.
 
     Attributes:
@@ -96,19 +96,11 @@ class HierarchicalDawidSkene(AnnotationModel):
             confusion = pyro.sample("confusion", Dirichlet(strength.unsqueeze(-1) * typical).to_event(1))
         return {"prevalence": prevalence, "typical": typical, "strength": strength, "confusion": confusion}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return, for each annotation, the rows of its worker's confusion: batch ``(A, K)``."""
         return Categorical(parameters["confusion"][data.worker])
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the confusion matrices ``(..., J, K, K)``."""

@@ -32,14 +32,14 @@ from crowdppl.model.conjugacy import dirichlet_mode
 from crowdppl.model.correct_odds import Scalars
 from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior
 
 SPREAD = 1.0  # prior standard deviation of the mean abilities
 
 
 @final
 @dataclass(frozen=True)
-class ItemDifficulty(AnnotationModel):
+class ItemDifficulty(CommonPrevalence, AnnotationModel):
     """A worker's ability in each class, minus the item's difficulty.
 
     Attributes:
@@ -76,10 +76,6 @@ class ItemDifficulty(AnnotationModel):
             difficulty = pyro.sample("difficulty", Normal(0.0, self.difficulty_scale))
         return {"prevalence": prevalence, "typical": typical, "ability": ability, "difficulty": difficulty}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the distribution of each label: batch ``(A, K)``."""
         return correct_odds.labels_given(self.log_odds(parameters, data), data.K)
@@ -89,10 +85,6 @@ class ItemDifficulty(AnnotationModel):
         return parameters["ability"][data.worker] - parameters["difficulty"][data.item].unsqueeze(-1)
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def log_likelihoods(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log-likelihood of each item's labels, ``(N, K)``."""

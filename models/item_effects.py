@@ -52,6 +52,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.kernels.steps import CompiledStep
+from crowdppl.model import logit_rows_draws, logit_rows_mode
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_share
@@ -286,9 +287,10 @@ class ItemEffects(AnnotationModel):
         mean, precision = parameters["crowd_mean"], parameters["crowd_precision"]
         rows = self._rows(parameters, data)
         if not first:
-            rows.newton_step(counts, mean, precision)
+            logit_rows_mode.newton_step(rows, counts, mean, precision)
         for _ in range(FIRST if first else 0):
-            variance = rows.first_step(counts, mean, precision)  # (J,) approximate posterior variance of competence
+            # Approximate posterior variance of competence, (J,).
+            variance = logit_rows_mode.first_step(rows, counts, mean, precision)
             mean = (rows.competence.sum() + MEAN[0]) / (data.J + 1)
             spread = ((rows.competence - mean).square() + variance).sum()
             precision = (data.J + 2 * PRECISION[0]) / (spread + 2 * PRECISION[1])
@@ -356,7 +358,7 @@ class ItemEffects(AnnotationModel):
         items = counted(chain * (K * M) + truth, C, K, M)
         effects = self._by_strength(items.sum(-2), data)
         rows = self._rows(parameters, data)
-        mean, precision = rows.draw(counts, parameters["crowd_precision"], MEAN, PRECISION)
+        mean, precision = logit_rows_draws.draw(rows, counts, parameters["crowd_precision"], MEAN, PRECISION)
         return {
             "prevalence": positive(sample_dirichlet(class_prior(data, self.prior_items) + items.sum(-1))),
             "effect_weights": positive(sample_dirichlet(1 + self.prior_effects + effects)),

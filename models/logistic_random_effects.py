@@ -30,14 +30,14 @@ from crowdppl.model.conjugacy import dirichlet_mode
 from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
 from crowdppl.model.label_logits import Effects
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior
 
 SPREAD = 1.0  # prior standard deviation of the crowd's effects
 
 
 @final
 @dataclass(frozen=True)
-class LogisticRandomEffects(AnnotationModel):
+class LogisticRandomEffects(CommonPrevalence, AnnotationModel):
     """Logits of labels: effects of the worker, around those of the crowd, and of the item.
 
     Attributes:
@@ -78,10 +78,6 @@ class LogisticRandomEffects(AnnotationModel):
     def _mean(self, data: Annotations) -> Tensor:
         return self.diagonal * torch.eye(data.K, dtype=data.dtype, device=data.device)
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the distribution of each label: batch ``(A, K)``."""
         return Categorical(logits=label_logits.logits(self._blocks(data, parameters), parameters))
@@ -93,10 +89,6 @@ class LogisticRandomEffects(AnnotationModel):
         )
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def log_likelihoods(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log-likelihood of each item's labels, ``(N, K)``."""

@@ -29,12 +29,12 @@ from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior, correct_and_incorrect, symmetric_confusion
+from crowdppl.model.priors import CommonPrevalence, class_prior, correct_and_incorrect, symmetric_confusion
 
 
 @final
 @dataclass(frozen=True)
-class OneCoin(AnnotationModel):
+class OneCoin(CommonPrevalence, AnnotationModel):
     """One accuracy for each worker.
 
     Attributes:
@@ -64,19 +64,11 @@ class OneCoin(AnnotationModel):
             accuracy = pyro.sample("accuracy", Beta(1.0 + self.prior_correct, 1.0 + self.prior_incorrect))
         return {"prevalence": prevalence, "accuracy": accuracy}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the rows of each annotation's worker: batch ``(A, K)``."""
         return Categorical(self.confusion(parameters, data)[data.worker])
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the symmetric tables, ``(..., J, K, K)``."""

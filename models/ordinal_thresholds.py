@@ -34,12 +34,12 @@ from crowdppl.model.blocks import graded_confusion, ordered_thresholds
 from crowdppl.model.conjugacy import dirichlet_mode
 from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior
 
 
 @final
 @dataclass(frozen=True)
-class OrdinalThresholds(AnnotationModel):
+class OrdinalThresholds(CommonPrevalence, AnnotationModel):
     """Ordered labels; thresholds and a precision for each worker.
 
     Attributes:
@@ -79,10 +79,6 @@ class OrdinalThresholds(AnnotationModel):
                 out["log_gaps"] = pyro.sample("log_gaps", Normal(zeros, self.gap_scale).to_event(1))
         return out
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the rows of each annotation's worker: batch ``(A, K)``."""
         return Categorical(self.confusion(parameters, data)[data.worker])
@@ -92,10 +88,6 @@ class OrdinalThresholds(AnnotationModel):
         return refuse_one_class(data)
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def thresholds(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the ordered thresholds, ``(..., J, K - 1)``."""

@@ -27,12 +27,12 @@ from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior, confusion_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior, confusion_prior
 
 
 @final
 @dataclass(frozen=True)
-class Pooled(AnnotationModel):
+class Pooled(CommonPrevalence, AnnotationModel):
     """One confusion matrix for everybody.
 
     Attributes:
@@ -62,19 +62,11 @@ class Pooled(AnnotationModel):
         common = pyro.sample("common", Dirichlet(rows).to_event(1))
         return {"prevalence": prevalence, "common": common}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the same rows for every annotation: batch ``(A, K)``."""
         return Categorical(parameters["common"].expand(data.A, data.K, data.K))
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the one matrix that all workers share, ``(..., 1, K, K)``."""

@@ -33,12 +33,12 @@ from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import refuse_weights, require_pseudo_counts, require_whole
 from crowdppl.model.plates import Plates
-from crowdppl.model.priors import class_prior
+from crowdppl.model.priors import CommonPrevalence, class_prior
 
 
 @final
 @dataclass(frozen=True)
-class PrototypeMixture(AnnotationModel):
+class PrototypeMixture(CommonPrevalence, AnnotationModel):
     """Shared prototypes of confusion matrices, and mixture weights for each worker.
 
     Attributes:
@@ -80,10 +80,6 @@ class PrototypeMixture(AnnotationModel):
             weights = pyro.sample("prototype_weights", Dirichlet((one + self.prior_weights).expand(self.prototypes)))
         return {"prevalence": prevalence, "prototypes": prototypes, "prototype_weights": weights}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the rows of each annotation's worker: batch ``(A, K)``."""
         return Categorical(self.confusion(parameters, data)[data.worker])
@@ -93,10 +89,6 @@ class PrototypeMixture(AnnotationModel):
         return refuse_weights(method, data)
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""

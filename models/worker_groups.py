@@ -38,7 +38,7 @@ from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, posi
 from crowdppl.model.hyperparameters import require_above, require_pseudo_counts, require_whole
 from crowdppl.model.plates import Plates
 from crowdppl.model.populations import by_agreement
-from crowdppl.model.priors import confusion_prior
+from crowdppl.model.priors import CommonPrevalence, confusion_prior
 from crowdppl.model.truths.classes import one_hot
 
 # Alternations in one M step; fewer are needed.
@@ -47,7 +47,7 @@ ROUNDS = 100
 
 @final
 @dataclass(frozen=True)
-class WorkerGroups(AnnotationModel):
+class WorkerGroups(CommonPrevalence, AnnotationModel):
     """Workers in groups, a confusion matrix a group.
 
     Attributes:
@@ -102,19 +102,11 @@ class WorkerGroups(AnnotationModel):
             group = pyro.sample("group_of", Categorical(share))
         return {"prevalence": prevalence, "share": share, "group_confusion": confusion, "group_of": group}
 
-    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the rows of the group of each annotation's worker: batch ``(A, K)``."""
         return Categorical(parameters["group_confusion"][parameters["group_of"].long()][data.worker])
 
     # ------------------------------------------------------------------ closed forms
-
-    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return log prevalence ``(..., K)``."""
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the rows of each worker's group, ``(..., J, K, K)``."""

@@ -19,6 +19,7 @@ from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.engines.anchoring import learned
 from crowdppl.model.bound import bind
 from crowdppl.model.hyperparameters import refuse_weights
+from crowdppl.model.priors import CommonPrevalence
 from crowdppl.model.program import prior_draws
 from crowdppl.models import (
     GLAD,
@@ -93,7 +94,7 @@ class OwnCoin(AnnotationModel):
         return (parameters["skill"][..., None, None] * eye).softmax(-1)
 
 
-class Populations(AnnotationModel):
+class Populations(CommonPrevalence, AnnotationModel):
     """Workers of two known populations, each of which shares a confusion matrix: conjugate, and nothing is a worker's own."""
 
     dims: ClassVar = {"prevalence": ("true_label",), "shared": ("population", "true_label", "given_label")}
@@ -106,14 +107,8 @@ class Populations(AnnotationModel):
         rows = 1 + 3 * torch.eye(data.K).expand(2, data.K, data.K)
         return {"prevalence": prevalence, "shared": pyro.sample("shared", Dirichlet(rows).to_event(2))}
 
-    def truth(self, parameters, data):
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters, data):
         return Categorical(self.confusion(parameters, data)[data.worker])
-
-    def log_truth(self, parameters, data):
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters, data):
         return parameters["shared"][..., self.population(data), :, :]
@@ -127,7 +122,7 @@ class Populations(AnnotationModel):
         }
 
 
-class Spammers(AnnotationModel):
+class Spammers(CommonPrevalence, AnnotationModel):
     """A worker knows the class or, with a probability of their own, guesses by a distribution of their own (MACE)."""
 
     dims: ClassVar = {"prevalence": ("true_label",), "spam": ("worker",), "guess": ("worker", "given_label")}
@@ -139,14 +134,8 @@ class Spammers(AnnotationModel):
             guess = pyro.sample("guess", Dirichlet(2 * torch.ones(data.K)))
         return {"prevalence": prevalence, "spam": spam, "guess": guess}
 
-    def truth(self, parameters, data):
-        return Categorical(parameters["prevalence"])
-
     def emission(self, parameters, data):
         return Categorical(self.confusion(parameters, data)[data.worker])
-
-    def log_truth(self, parameters, data):
-        return parameters["prevalence"].log()
 
     def confusion(self, parameters, data):
         spam = parameters["spam"][..., None, None]

@@ -77,13 +77,10 @@ VIEWS = {
     "Posterior.__repr__": lambda p, _: repr(p),
     "Posterior.save": lambda p, place: crowdppl.load(p.save(place / "again.nc")).truth(),
     "acquisition.curve": lambda p, _: acquisition.curve(p, 20, steps=3, replicates=5, truth=GOLD),
-    "acquisition.gains": lambda p, _: acquisition.gains(p),
     "acquisition.next_items": lambda p, _: _columns(acquisition.next_items(p, 5)),
     "acquisition.next_known": lambda p, _: _columns(acquisition.next_known(p, 5)),
     "acquisition.next_pairs": lambda p, _: _columns(acquisition.next_pairs(p, 5)),
     "acquisition.redundancy": lambda p, _: _columns(acquisition.redundancy(p)),
-    "acquisition.redundancy_source": lambda p, _: acquisition.redundancy_source(p),
-    "acquisition.finished": lambda p, _: acquisition.finished(p),
     "criticism.advice": lambda p, _: _sentences(criticism.advice(p)),
     "criticism.calibration": lambda p, _: str(criticism.calibration(p, GOLD)),
     "criticism.check": lambda p, _: _sentences(criticism.check(p, draws=10).sentences, least=0),
@@ -98,23 +95,7 @@ VIEWS = {
     "export.truth": lambda p, _: _columns(export.truth(p)),
     "export.weights": lambda p, _: _columns(export.weights(p)),
     "export.workers": lambda p, _: _columns(export.workers(p)),
-    "groups.table": lambda p, _: groups.table(p),
-    "groups.worker_map": lambda p, _: groups.worker_map(p),
-    "plots.chains": lambda p, _: plots.chains(p),
-    "plots.confusion": lambda p, _: plots.confusion(p),
-    "plots.entropy": lambda p, _: plots.entropy(p),
-    "plots.experience": lambda p, _: plots.experience(p),
-    "plots.forest": lambda p, _: plots.forest(p),
-    "plots.groups": lambda p, _: plots.groups(p),
     "plots.item": lambda p, _: plots.item(p, "item 3"),
-    "plots.load": lambda p, _: plots.load(p),
-    "plots.noise": lambda p, _: plots.noise(p),
-    "plots.ranks": lambda p, _: plots.ranks(p),
-    "plots.redundancy": lambda p, _: plots.redundancy(p),
-    "plots.simplex": lambda p, _: plots.simplex(p),
-    "plots.trace": lambda p, _: plots.trace(p),
-    "plots.workers_map": lambda p, _: plots.workers_map(p),
-    "plots.wright_map": lambda p, _: plots.wright_map(p),
     "plots.curve": lambda p, _: plots.curve(acquisition.curve(p, 20, steps=3, replicates=5)),
     "plots.predictive": lambda p, _: plots.predictive(criticism.check(p, draws=10)),
     "plots.reliability": lambda p, _: plots.reliability(criticism.calibration(p, GOLD)),
@@ -124,23 +105,34 @@ VIEWS = {
     "report.carried": lambda p, _: report.carried(p, p),
     "report.describe": lambda p, _: report.describe(p, text={p.items().tolist()[0]: "a text"}).items(),
     "report.content": lambda p, _: json.dumps(report.content(p), allow_nan=False),
-    "report.page": lambda p, _: report.page(p),
     "report.write": lambda p, place: report.write(p, place / "report.html"),
     "workers.best": lambda p, _: _columns(workers.best(p, 2)),
     "workers.probability_better": lambda p, _: workers.probability_better(p, "honest 1", "adversary"),
-    "workers.label_counts": lambda p, _: workers.label_counts(p),
     "workers.accuracy_change": lambda p, _: _columns(workers.accuracy_change(p)),
     "workers.became_worse": lambda p, _: workers.became_worse(p).columns,
-    "workers.hypothesis_probabilities": lambda p, _: workers.hypothesis_probabilities(p),
-    "workers.crowd_confusions": lambda p, _: workers.crowd_confusions(p),
     "workers.accuracy_over_time": lambda p, _: _columns(workers.accuracy_over_time(p)),
-    "workers.relative_speed": lambda p, _: workers.relative_speed(p),
-    "workers.median_seconds": lambda p, _: workers.median_seconds(p),
-    "workers.spammer_probability": lambda p, _: workers.spammer_probability(p),
-    "workers.systematic_confusions": lambda p, _: workers.systematic_confusions(p),
     "workers.gold_accuracy": lambda p, _: workers.gold_accuracy(p, GOLD),
-    "workers.verdicts": lambda p, _: workers.verdicts(p),
     "workers.worst": lambda p, _: _columns(workers.worst(p, 2)),
+}
+# Views that take a result alone, by module.
+OF_A_RESULT = {
+    acquisition: "gains redundancy_source finished",
+    groups: "table worker_map",
+    plots: "chains confusion entropy experience forest groups load noise ranks redundancy simplex trace workers_map wright_map",
+    report: "page",
+    workers: "label_counts hypothesis_probabilities crowd_confusions relative_speed median_seconds spammer_probability "
+    "systematic_confusions verdicts",
+}
+
+
+def _of_a_result(module, name):
+    return lambda p, _: getattr(module, name)(p)
+
+
+VIEWS |= {
+    f"{module.__name__.rpartition('.')[2]}.{name}": _of_a_result(module, name)
+    for module, names in OF_A_RESULT.items()
+    for name in names.split()
 }
 # Views with tests of their own for every engine they suit: they take a design or a model beside the result.
 ELSEWHERE = {

@@ -35,10 +35,11 @@ from crowdppl.data.sequences import in_sequences
 from crowdppl.data.table import kinds
 from crowdppl.data.table.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
 from crowdppl.data.table.criteria import Criteria, require_grades
-from crowdppl.data.table.encoding import Repeats, encode_columns
+from crowdppl.data.table.encoding import encode_columns
 from crowdppl.data.table.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.table.other_labels import declared_too, names_of
 from crowdppl.data.table.questions import refuse_several
+from crowdppl.data.table.repeats import Repeats
 from crowdppl.data.table.structured import Several
 from crowdppl.data.table.timestamps import Dates
 from crowdppl.data.table.truths import Truth, notes_on_unknown, truth_columns

@@ -15,8 +15,8 @@ from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data import html
 from crowdppl.data.covariates import Named, Recipe
-from crowdppl.data.table.encoding import Repeats
 from crowdppl.data.table.other_labels import OtherLabels
+from crowdppl.data.table.repeats import Repeats
 from crowdppl.errors import DataError
 from crowdppl.kernels.ops import sum_by
 from crowdppl.kernels.sparse import WorkerCounts

@@ -15,8 +15,8 @@ from crowdppl.arguments import checked
 from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.covariates import COUNTED, Design, order_of
 from crowdppl.data.sets import of_labels
-from crowdppl.data.table.encoding import Repeats
 from crowdppl.data.table.label_names import respelled
+from crowdppl.data.table.repeats import Repeats
 from crowdppl.errors import DataError, listed, warn
 
 # What is known of single annotations besides, by its name in the data and in the result.
@@ -308,7 +308,7 @@ def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[s
 def _replaced(old: pd.DataFrame, more: pd.DataFrame, pair: list[str], count: int) -> str:
     """Return what becomes of ``count`` further annotations of pairs that ``old`` has, where the last of each pair is kept.
 
-    The last is the latest where all times of a pair are known, as in :func:`crowdppl.data.table.encoding.repeated`.
+    The last is the latest where all times of a pair are known, as in :func:`crowdppl.data.table.repeats.repeated`.
     """
     time = "timestamp"
     left_out = 0

@@ -17,7 +17,7 @@ from crowdppl.data import html
 from crowdppl.data.features import column_names, matrix
 from crowdppl.data.frames import indexed
 from crowdppl.data.table.columns import ITEM_COLUMNS
-from crowdppl.data.table.encoding import Repeats
+from crowdppl.data.table.repeats import Repeats
 
 Array = npt.NDArray[Any]
 # Distances between neighbouring values, as a share of the standard deviation, below which values are not on a grid.

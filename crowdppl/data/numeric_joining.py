@@ -10,8 +10,8 @@ import pandas as pd
 from crowdppl.data.features import in_order
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.numeric_reading import numeric_annotations
-from crowdppl.data.table.encoding import Repeats
 from crowdppl.data.table.identifiers import kind_of
+from crowdppl.data.table.repeats import Repeats
 from crowdppl.errors import DataError
 
 

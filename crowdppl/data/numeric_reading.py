@@ -17,10 +17,10 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.table import names_in_doubt
 from crowdppl.data.table.columns import item_column, reader_notes, three_columns
-from crowdppl.data.table.encoding import Repeats, repeated, sort_by_item
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.identifiers import Coded, as_objects, coded, encode, kind_of, positions, rows_text
 from crowdppl.data.table.missing_words import words_for_nothing
+from crowdppl.data.table.repeats import Repeats, repeated, sort_by_item
 from crowdppl.data.table.several import as_text
 from crowdppl.data.table.truths import Truth, truth_columns
 from crowdppl.errors import DataError, OptionError, listed

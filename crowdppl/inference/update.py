@@ -18,7 +18,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.joining import as_criteria, joined
 from crowdppl.data.numeric import NumericAnnotations
-from crowdppl.data.table.encoding import Repeats
+from crowdppl.data.table.repeats import Repeats
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import default_model, model_name

@@ -26,7 +26,8 @@ from crowdppl.isolation.cores import usable_cores
 from crowdppl.kernels import (
     chains,
     em_steps,
-    graded_rows,
+    graded_draws,
+    graded_readings,
     logit_rows_around,
     markov,
     markov_draws,
@@ -48,8 +49,8 @@ def _functions() -> dict[str, Callable[[], Any]]:
     """Return what compiles each function, by a name."""
     jobs: dict[str, Callable[[], Any]] = {"expectation": em_steps.expectation, "weights of votes": votes.learning}
     jobs["draws around a point"] = logit_rows_around.around
-    jobs |= {"states of items": graded_rows.states_at, "raters around a point": graded_rows.around}
-    jobs["readings of raters"] = graded_rows.reading
+    jobs |= {"states of items": graded_draws.states_at, "raters around a point": graded_draws.around}
+    jobs["readings of raters"] = graded_readings.reading
     for family in chains.FAMILIES:
         jobs[f"sweeps of {family}"] = partial(chains.sweeps, family)
         jobs[f"reading of {family}"] = partial(readings.reading, family)

@@ -1,4 +1,4 @@
-"""The compiled parameter step of confusion matrices on the logit scale: the same steps as ``crowdppl.model.logit_rows``.
+"""The compiled parameter step of confusion matrices on the logit scale: the draws of ``crowdppl.model.logit_rows_draws``.
 
 The parameters of a chain are one vector: prevalence (K), weights of effects (G + 1), mean and precision of the crowd's
 competence, the crowd's confusion (K, K), competence (J), preferences (J, K), deviations (J, K, K). Arguments of all functions:

@@ -1,6 +1,6 @@
 """What explains the logits of workers' rows: the crowd, competence and preferences, drawn in a step of compiled chains.
 
-Parameters and ``numbers`` are those of :mod:`crowdppl.kernels.logit_rows`. :class:`crowdppl.model.logit_rows.Rows` draws the same
+Parameters and ``numbers`` are those of :mod:`crowdppl.kernels.logit_rows`. :mod:`crowdppl.model.logit_rows_draws` draws the same
 from the matrices written out.
 """
 

@@ -1,4 +1,4 @@
-"""The compiled M step of confusion matrices on the logit scale: the Newton steps of :mod:`crowdppl.model.logit_rows`.
+"""The compiled M step of confusion matrices on the logit scale: the Newton steps of :mod:`crowdppl.model.logit_rows_mode`.
 
 Parameters, ``sizes`` and ``numbers`` are those of :mod:`crowdppl.kernels.logit_rows`.
 """

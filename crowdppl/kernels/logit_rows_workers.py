@@ -1,9 +1,9 @@
-"""The compiled steps of workers in the M step of confusion matrices on the logit scale, as :mod:`crowdppl.model.logit_rows`'s.
+"""The compiled steps of workers in the M step of confusion matrices on the logit scale: :mod:`crowdppl.model.logit_rows_mode`.
 
-Arguments of both: expected ``labels (J, K, K)`` and ``effects (J, K, M)``; ``numbers`` of :mod:`crowdppl.kernels.logit_rows`; the
-factors of the effects ``by (K, M)``; ``crowd (2,)``, mean and precision of the competence; the parameters ``D``, ``a``, ``b`` and
-``d``, of which the last three are changed; and what is written: ``powers (J, K, K)`` and ``totals (J, K, M)`` of all rows after
-the steps, as :func:`crowdppl.kernels.logit_rows_slopes.log_likelihood` writes them.
+Arguments of the two that take all workers: expected ``labels (J, K, K)`` and ``effects (J, K, M)``; ``numbers`` of
+:mod:`crowdppl.kernels.logit_rows`; factors of the effects, ``by (K, M)``; ``crowd (2,)``, mean and precision of the competence;
+the parameters ``D``, ``a``, ``b`` and ``d``, of which the last three are changed; and what is written: ``powers (J, K, K)`` and
+``totals (J, K, M)`` of all rows after the steps, as :func:`crowdppl.kernels.logit_rows_slopes.log_likelihood` writes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crowdppl.kernels.logit_rows_slopes import fill_curvature, fill_row, fill_sl
 from crowdppl.kernels.small_matrices import factorise, invert, solve_lower, solve_upper
 
 # Largest change of a logit in one step, the first share of a step that is tried in the first M step, the factor that shortens it,
-# and how often it does; crowdppl.model.logit_rows has the same.
+# and how often it does; crowdppl.model.logit_rows_mode has the same.
 LONGEST, FIRST_SHARE, SHORTEN, SHORTER = 2.0, 0.5, 0.4, 7
 
 
@@ -81,6 +81,54 @@ def fill_single_steps(
 
 
 @inner
+def move_worker(
+    worker: Any, a: Any, fixed: Any, before: Any, fit: Any, size: Any, step: Any, step_d: Any, room: Any
+) -> Any:
+    """Move a worker's parameters by the largest share of their steps that does not lower the log joint.
+
+    Args:
+        worker: its labels, effects, ``b``, ``d``, ``powers`` and ``totals``, as of all workers but without their axis.
+        a: its competence.
+        fixed: ``numbers``, ``by``, ``crowd`` and ``D``.
+        before: the log joint.
+        fit: the log-likelihood of its rows.
+        size: the first share that is tried.
+        step: of the preferences and, last, of the competence, ``(K + 1,)``.
+        step_d: of the deviations, ``(K, K)``.
+        room: arrays of the shapes of a row's logits, ``b``, ``d``, ``powers`` and ``totals``.
+
+    Returns:
+        The competence and the log-likelihood of the rows after the move.
+    """
+    labels, effects, b, d, powers, totals = worker
+    numbers, by, crowd, D = fixed
+    x, new_b, new_d, p, sums = room
+    K, M = totals.shape
+    preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
+    for _ in range(SHORTER + 1):
+        new_a = a + size * step[K]
+        for y in range(K):
+            new_b[y] = b[y] + size * step[y]
+        after, new_fit = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * sum_of_squares(new_b)) / 2.0, 0.0
+        for k in range(K):
+            for y in range(K):
+                new_d[k, y] = d[k, y] + size * step_d[k, y]
+            fill_row(k, new_a, new_b, D[k], new_d[k], x)
+            new_fit += log_likelihood(x, labels[k], effects[k], by, p[k], sums[k])
+            after -= deviation * sum_of_squares(new_d[k]) / 2.0
+        if after + new_fit >= before:
+            for k in range(K):
+                b[k] = new_b[k]
+                for y in range(K):
+                    d[k, y], powers[k, y] = new_d[k, y], p[k, y]
+                for m in range(M):
+                    totals[k, m] = sums[k, m]
+            return new_a, new_fit
+        size *= SHORTEN
+    return a, fit
+
+
+@inner
 def begin_workers(
     labels: Any,
     effects: Any,
@@ -106,9 +154,9 @@ def begin_workers(
     J, K, M = totals.shape
     preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
     x, slope, curve, shares, inverse = np.empty(K), np.empty((K, K)), np.empty((K, K)), np.empty(M), np.empty(M)
-    p, sums = np.empty((K, K)), np.empty((K, M))
-    step_b, new_b, step_d, new_d = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
-    likelihood, variance = 0.0, 0.0
+    step, step_d = np.empty(K + 1), np.empty((K, K))
+    room = x, np.empty(K), np.empty((K, K)), np.empty((K, K)), np.empty((K, M))
+    fixed, likelihood, variance = (numbers, by, crowd, D), 0.0, 0.0
     for j in range(J):
         before = -(crowd[1] * (a[j] - crowd[0]) ** 2 + preference * sum_of_squares(b[j])) / 2.0
         slope_a, curve_a, fit = -crowd[1] * (a[j] - crowd[0]), crowd[1], 0.0
@@ -132,29 +180,10 @@ def begin_workers(
                 # Twice the diagonal bounds the matrix of second derivatives of a softmax.
                 bend += 2.0 * curve[k, y]
                 step_d[k, y] = bounded((slope[k, y] - deviation * d[j, k, y]) / (2.0 * curve[k, y] + deviation))
-            step_b[y] = bounded(total / bend)
-        size, new_a = FIRST_SHARE, a[j]
-        for _ in range(SHORTER + 1):
-            new_a = a[j] + size * step_a
-            for y in range(K):
-                new_b[y] = b[j, y] + size * step_b[y]
-            after, new_fit = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * sum_of_squares(new_b)) / 2.0, 0.0
-            for k in range(K):
-                for y in range(K):
-                    new_d[k, y] = d[j, k, y] + size * step_d[k, y]
-                fill_row(k, new_a, new_b, D[k], new_d[k], x)
-                new_fit += log_likelihood(x, labels[j, k], effects[j, k], by, p[k], sums[k])
-                after -= deviation * sum_of_squares(new_d[k]) / 2.0
-            if after + new_fit >= before:
-                a[j], fit = new_a, new_fit
-                for k in range(K):
-                    b[j, k] = new_b[k]
-                    for y in range(K):
-                        d[j, k, y], powers[j, k, y] = new_d[k, y], p[k, y]
-                    for m in range(M):
-                        totals[j, k, m] = sums[k, m]
-                break
-            size *= SHORTEN
+            step[y] = bounded(total / bend)
+        step[K] = step_a
+        worker = labels[j], effects[j], b[j], d[j], powers[j], totals[j]
+        a[j], fit = move_worker(worker, a[j], fixed, before, fit, FIRST_SHARE, step, step_d, room)
         likelihood += fit
     return likelihood, variance
 
@@ -186,9 +215,8 @@ def raise_workers(
     preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
     x, shares, scaled, slope, column = np.empty(K), np.empty(M), np.empty(M), np.empty(K), np.empty(K)
     rows, ends, own, step = np.empty((K, K, K)), np.empty((K, K)), np.empty((K + 1, K + 1)), np.empty(K + 1)
-    p, sums = np.empty((K, K)), np.empty((K, M))
-    new_b, step_d, new_d = np.empty(K), np.empty((K, K)), np.empty((K, K))
-    likelihood = 0.0
+    step_d, room = np.empty((K, K)), (x, np.empty(K), np.empty((K, K)), np.empty((K, K)), np.empty((K, M)))
+    fixed, likelihood = (numbers, by, crowd, D), 0.0
     for j in range(J):
         before = -(crowd[1] * (a[j] - crowd[0]) ** 2 + preference * sum_of_squares(b[j])) / 2.0
         fit = 0.0
@@ -242,26 +270,7 @@ def raise_workers(
             step[K], _ = fill_single_steps(
                 labels[j], effects[j], numbers, by, crowd, a[j], b[j], d[j], powers[j], totals[j], step, step_d
             )
-        for _ in range(SHORTER + 1):
-            new_a = a[j] + size * step[K]
-            for y in range(K):
-                new_b[y] = b[j, y] + size * step[y]
-            after, new_fit = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * sum_of_squares(new_b)) / 2.0, 0.0
-            for k in range(K):
-                for y in range(K):
-                    new_d[k, y] = d[j, k, y] + size * step_d[k, y]
-                fill_row(k, new_a, new_b, D[k], new_d[k], x)
-                new_fit += log_likelihood(x, labels[j, k], effects[j, k], by, p[k], sums[k])
-                after -= deviation * sum_of_squares(new_d[k]) / 2.0
-            if after + new_fit >= before:
-                a[j], fit = new_a, new_fit
-                for k in range(K):
-                    b[j, k] = new_b[k]
-                    for y in range(K):
-                        d[j, k, y], powers[j, k, y] = new_d[k, y], p[k, y]
-                    for m in range(M):
-                        totals[j, k, m] = sums[k, m]
-                break
-            size *= SHORTEN
+        worker = labels[j], effects[j], b[j], d[j], powers[j], totals[j]
+        a[j], fit = move_worker(worker, a[j], fixed, before, fit, size, step, step_d, room)
         likelihood += fit
     return likelihood

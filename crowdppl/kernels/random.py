@@ -51,16 +51,6 @@ def stream(seed: int) -> np.ndarray:
     return state
 
 
-@leaf
-def begin_stream(state: Any, seed: Any) -> None:
-    """Set a state to the first one of a seed, uint64, as :func:`stream` does."""
-    for n in range(4):
-        seed += np.uint64(0x9E3779B97F4A7C15)
-        z = (seed ^ (seed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state[n] = z ^ (z >> np.uint64(31))
-
-
 @inline
 def _rotated(x: Any, by: Any) -> Any:
     return (x << np.uint64(by)) | (x >> np.uint64(64 - by))

@@ -1,4 +1,4 @@
-"""Priors and tables that models of the zoo share: pseudo-counts on top of a flat Dirichlet, and symmetric tables of errors."""
+"""What models of the zoo share: pseudo-counts on top of a flat Dirichlet, one prevalence, symmetric tables of errors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ import math
 
 import pyro
 import torch
-from pyro.distributions import Dirichlet
+from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.model.base import Parameters
+
+
+class CommonPrevalence:
+    """The truth of models in which all items have one distribution of classes: the site ``prevalence``, ``(K,)``."""
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(prevalence), the same for all items."""
+        return Categorical(parameters["prevalence"])
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return log prevalence ``(..., K)``: minus infinity for an empty class, where torch's Categorical has -36."""
+        return parameters["prevalence"].log()
 
 
 def class_prior(data: Annotations, items: float) -> Tensor:

@@ -28,6 +28,12 @@ LONGEST = [pytest.mark.slow, pytest.mark.longest]
 SHORT = {"chains": 1, "warmup": 150, "num_samples": 495}
 
 
+def assert_calibrated(table, quantities):
+    assert quantities <= set(table.index)
+    assert table["p"].min() > 2e-4
+    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
@@ -46,9 +52,7 @@ def test_gibbs_is_calibrated(model):
     quantities and 6 models: one false alarm in a hundred choices of seeds; these are fixed), and 89% intervals cover 82% to 95%.
     """
     table = sbc.table(sbc.ranks(model, "gibbs", simulations=100, seed=1000, **SHORT)).set_index("quantity")
-    assert {"prevalence", "confusion", "log-likelihood", "accuracy", "truth", "correct annotations"} <= set(table.index)
-    assert table["p"].min() > 2e-4
-    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+    assert_calibrated(table, {"prevalence", "confusion", "log-likelihood", "accuracy", "truth", "correct annotations"})
 
 
 @pytest.mark.slow
@@ -58,9 +62,7 @@ def test_gibbs_is_calibrated_in_sequences():
     options = {"items": 24, "per_item": 4, "features": 0, "length": 6}
     result = sbc.ranks(SequentialWorkers(), "gibbs", simulations=100, seed=1000, **options, **SHORT)
     table = sbc.table(result).set_index("quantity")
-    assert {"start", "transition", "emission", "truth", "correct annotations"} <= set(table.index)
-    assert table["p"].min() > 2e-4
-    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+    assert_calibrated(table, {"start", "transition", "emission", "truth", "correct annotations"})
 
 
 @pytest.mark.slow
@@ -70,9 +72,7 @@ def test_gibbs_is_calibrated_in_sets():
     options = {"items": 24, "per_item": 4, "features": 0, "sets": 3}
     result = sbc.ranks(LabelSets(clusters=2), "gibbs", simulations=100, seed=1000, **options, **SHORT)
     table = sbc.table(result).set_index("quantity").drop(index=["share", "rate"])
-    assert {"crowd", "choice", "truth", "correct annotations"} <= set(table.index)
-    assert table["p"].min() > 2e-4
-    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+    assert_calibrated(table, {"crowd", "choice", "truth", "correct annotations"})
 
 
 def with_covariates(classes, **more):

@@ -32,48 +32,35 @@ def crowd(texts=12, workers=4, seed=0):
     return out
 
 
-def doccano(given):
+def lines(given, record):
+    """Return a line of JSON for what each worker said of each text: ``record(number, text, worker, spans)``."""
     return "".join(
-        json.dumps({"id": n, "text": text, "label": [list(one) for one in spans], "annotator": worker}) + "\n"
-        for n, text, said in given
-        for worker, spans in said.items()
+        json.dumps(record(n, text, worker, spans)) + "\n" for n, text, said in given for worker, spans in said.items()
     )
+
+
+def doccano(given):
+    def record(n, text, worker, spans):
+        return {"id": n, "text": text, "label": [list(one) for one in spans], "annotator": worker}
+
+    return lines(given, record)
 
 
 def entities(given):
-    return "".join(
-        json.dumps(
-            {
-                "id": n,
-                "text": text,
-                "entities": [{"id": 1, "start_offset": a, "end_offset": b, "label": k} for a, b, k in spans],
-                "relations": [],
-                "user": worker,
-            }
-        )
-        + "\n"
-        for n, text, said in given
-        for worker, spans in said.items()
-    )
+    def record(n, text, worker, spans):
+        every = [{"id": 1, "start_offset": a, "end_offset": b, "label": k} for a, b, k in spans]
+        return {"id": n, "text": text, "entities": every, "relations": [], "user": worker}
+
+    return lines(given, record)
 
 
 def prodigy(given):
-    return "".join(
-        json.dumps(
-            {
-                "text": text,
-                "_input_hash": n,
-                "_task_hash": -n,
-                "_view_id": "ner_manual",
-                "answer": "accept",
-                "_annotator_id": worker,
-                "spans": [{"start": a, "end": b, "label": k} for a, b, k in spans],
-            }
-        )
-        + "\n"
-        for n, text, said in given
-        for worker, spans in said.items()
-    )
+    def record(n, text, worker, spans):
+        known = {"_input_hash": n, "_task_hash": -n, "_view_id": "ner_manual", "answer": "accept"}
+        every = [{"start": a, "end": b, "label": k} for a, b, k in spans]
+        return {"text": text, **known, "_annotator_id": worker, "spans": every}
+
+    return lines(given, record)
 
 
 def label_studio(given):

@@ -11,9 +11,8 @@ from crowdppl.inference.backends.expectation import CompiledExpectation, TorchEx
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
 from crowdppl.isolation import isolated, pool
-from crowdppl.model import weighted_votes
+from crowdppl.model import logit_rows_mode, weighted_votes
 from crowdppl.model.contract import check
-from crowdppl.model.logit_rows import Rows
 from crowdppl.model.program import prior_draws
 from crowdppl.model.site_priors import log_priors
 from crowdppl.models import ItemEffects
@@ -123,7 +122,7 @@ def test_extreme_scales_converge(monkeypatch, scales):
     facts = [quiet_fit(data, model, **options).info["facts"]]
     monkeypatch.setattr(choose, "E_STEP", 10**18)
     facts += [quiet_fit(data.to(dtype=dtype), model, **options).info["facts"] for dtype in (data.dtype, torch.float32)]
-    monkeypatch.setattr(Rows, "_newton_workers", lambda rows, *given: rows._begin_workers(*given))
+    monkeypatch.setattr(logit_rows_mode, "_newton_workers", logit_rows_mode._begin_workers)
     alone = quiet_fit(data, model, **options).info["facts"]["log_posterior"]
     for way, one in zip(["compiled", "torch", "torch in float32"], facts, strict=True):
         assert one["converged"], way

@@ -11,7 +11,7 @@ from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines import em
 from crowdppl.isolation import isolated, pool
-from crowdppl.model.logit_rows import Rows
+from crowdppl.model import logit_rows_draws
 from crowdppl.model.program import prior_draws
 from crowdppl.models import DawidSkene, HierarchicalDawidSkene, ItemEffects, ItemSubtypes, OneCoin, Pooled
 
@@ -105,16 +105,16 @@ def test_what_is_drawn_has_the_distribution_of_torchs(monkeypatch, name, effect)
 
 
 def move_around(rows, counts):
-    """Do as ``Rows._move_rows``, from a point that proposals do not move with: the one back is the same."""
-    mean = rows._mean()
+    """Do as ``logit_rows_draws._move_rows``, from a point that proposals do not move with: the one back is the same."""
+    mean = rows.mean_logits()
     logits, certain = mean + rows.deviations, rows.scales[2] ** -2
-    centre, factor = rows._proposal(logits, counts, mean)
+    centre, factor = logit_rows_draws._proposal(rows, logits, counts, mean)
     noise = torch.randn_like(logits).unsqueeze(-1)
     new = centre + torch.linalg.solve_triangular(factor.mT, noise, upper=True).squeeze(-1)
 
     def weight(x):
         off = (factor.mT @ (x - centre).unsqueeze(-1)).squeeze(-1)
-        density = rows._fit(x, counts) - certain * (x - mean).square().sum(-1) / 2
+        density = rows.fit(x, counts) - certain * (x - mean).square().sum(-1) / 2
         return density + off.square().sum(-1) / 2
 
     ratio = weight(new) - weight(logits)
@@ -131,7 +131,7 @@ def test_sweeps_from_a_point_have_the_distribution_of_torchs(monkeypatch, name, 
     """
     if classes == 4 and not name.startswith("item effects"):
         pytest.skip("as with two classes")
-    monkeypatch.setattr(Rows, "_move_rows", move_around)
+    monkeypatch.setattr(logit_rows_draws, "_move_rows", move_around)
     monkeypatch.setattr(choose, "DRAWS", 0)
     data = tiny(5, items=6, workers=3, classes=2) if classes == 2 else tiny(5, items=40, workers=3, classes=4)
     with isolated(5), torch.inference_mode():

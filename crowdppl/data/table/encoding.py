@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.sparse
 import torch
 
 from crowdppl.data.covariate_design import design
@@ -19,17 +18,17 @@ from crowdppl.data.table.columns import ROLES
 from crowdppl.data.table.durations import durations
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.table.items_in_doubt import notes_on_exchange, notes_on_items, notes_on_names, notes_on_roles
+from crowdppl.data.table.repeats import Repeats, repeated, sort_by_item
 from crowdppl.data.table.rows_in_doubt import notes_on_rows
 from crowdppl.data.table.scales_in_doubt import notes_on_scales
 from crowdppl.data.table.several import as_text, one_each
-from crowdppl.data.table.spellings import folded
+from crowdppl.data.table.spellings import NearDuplicate, folded
 from crowdppl.data.table.structured import Several
 from crowdppl.data.table.timestamps import Dates, times
 from crowdppl.data.table.truths import KnownTruths, TruthColumn, known_truths, known_without_codes, truth_codes
 from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]
-Repeats = Literal["keep", "last", "refuse"]
 
 
 def encode_columns(
@@ -76,58 +75,20 @@ def encode_columns(
     where = [f"{source}, column {str(name)!r}" for name in names]
     series = (item_column, as_text(worker_column), as_text(label_column))
     columns = [coded(c, r, w) for c, r, w in zip(series, ROLES, where, strict=True)]
-    labels_declared, several = _stated_classes(declared[2], columns[2].names, several)
-    written = columns[2].names
-    columns, source_rows = one_each(columns, several, where, notes)
-    of_categories = (
-        labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written
+    columns, source_rows, classes = _with_classes(
+        columns, label_column, declared[2], truth, several, choices, where, notes
     )
-    if of_categories:
-        labels_declared = label_column.cat.categories
-    known = known_truths(truth, several)
-    naming = label_names.named(columns, known.label, labels_declared, choices, where[2])
-    labelled = naming.apply(columns[2])
-    _require_names(columns[:2], labelled, where, source_rows)
-    notes += naming.unclear
-    for sentence in naming.notes:
-        names_in_doubt.add(notes, sentence)
-    columns[2], known = labelled, known._replace(label=naming.apply(known.label)).without_blanks()
-    if labels_declared is None or of_categories:
-        # Categories come with a file or a program; those that do not occur are classes as well.
-        classes = [*columns[2].names.tolist(), *(label_column.cat.categories if of_categories else ())]
-        known, sentences = known_without_codes(known, classes)
-        for sentence in sentences:
-            names_in_doubt.add(notes, sentence)
-    columns, rows = _drop_unlabelled(columns, where[2], notes, naming.nothing, choices.missing)
+    columns, rows = _drop_unlabelled(columns, where[2], notes, classes.naming.nothing, choices.missing)
     if source_rows is not None:
         rows = source_rows if rows is None else source_rows[rows]
     item, items = encode(columns[0], declared[0], "task", where[0], rows=rows, ordered=False)
     worker, workers = encode(columns[1], declared[1], "worker", where[1], rows=rows, ordered=False)
-    explicit = labels_declared is not None
-    all_labels = _classes_in_order(naming, labels_declared, columns[2].names, known, where[2])
+    all_labels = _classes_in_order(classes, columns[2].names, where[2])
     label, labels = encode(columns[2], all_labels, "label", where[2], rows=rows, ordered=True)
     del columns
-    _check_classes(labels, source, notes, explicit=explicit)
-    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart, or they are categories of a
-    # column: programs make these of whatever a column holds.
-    compared = [(labels, "label")] if of_categories or not choices.fold else []
-    for identifiers, role in ((items, "task"), (workers, "worker"), *compared):
-        names_in_doubt.check_names(identifiers, role, source, notes)
-    names_in_doubt.check_padding(labels, source, notes)
-    doubts, misspelt = list(naming.doubts), []
-    if not explicit:
-        names_in_doubt.check_numeric_labels(labels, source, notes, graded=choices.graded)
-        notes += label_forms.notes_on(label, worker, item, labels, workers, where[2])
-        notes += notes_on_scales(label, worker, item, labels, workers, where[2])
-        notes += notes_on_rows((item, worker, label), (items, workers, labels), rows, source)
-        misspelt = label_names.typing_errors(item, label, labels)
-    notes += notes_on_items(item, worker, items, workers, source)
-    notes += notes_on_roles((item, worker, label), (items, workers, labels), source)
-    notes += notes_on_names(items, source) + notes_on_exchange((item, worker, label), (items, workers), labels, source)
-    if misspelt:
-        sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where[2])
-        names_in_doubt.add(notes, sentence)
-        doubts += [sentence] * doubtful
+    doubts, misspelt = _notes_on_codes(
+        (item, worker, label), (items, workers, labels), rows, classes, choices, where[2], source, notes
+    )
     order = sort_by_item(item, len(items))
     # A rater who grades an item by another criterion does not repeat an annotation.
     graded_by = worker
@@ -138,7 +99,7 @@ def encode_columns(
     kept = repeated(item, graded_by, label, repeats, rows, source, notes, timed.get("timestamp"))
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
-    known_codes, truth_notes = truth_codes(known, items, labels, source)
+    known_codes, truth_notes = truth_codes(classes.known, items, labels, source)
     result: dict[str, Any] = {
         "item": torch.from_numpy(item[order]),
         "worker": torch.from_numpy(worker[order]),
@@ -162,6 +123,112 @@ def encode_columns(
     return result
 
 
+class _Classes(NamedTuple):
+    """What is decided on classes.
+
+    Attributes:
+        naming: of labels as written.
+        declared: all classes, if they are known.
+        of_categories: whether these are the categories of the column, not stated by the caller.
+        known: known true labels, named likewise.
+    """
+
+    naming: label_names.Named
+    declared: Any
+    of_categories: bool
+    known: KnownTruths
+
+
+def _with_classes(
+    columns: list[Coded],
+    label_column: pd.Series[Any],
+    declared: Any,
+    truth: tuple[TruthColumn, TruthColumn] | None,
+    several: Several,
+    choices: label_names.LabelChoices,
+    where: Sequence[str],
+    notes: list[str],
+) -> tuple[list[Coded], Array | None, _Classes]:
+    """Return the columns with classes in place of labels as written, their rows in the table (``None`` for all), and the classes.
+
+    Arguments as of :func:`encode_columns`; ``where`` is the location of each column, and ``notes`` are added to.
+    """
+    labels_declared, several = _stated_classes(declared, columns[2].names, several)
+    written = columns[2].names
+    columns, source_rows = one_each(columns, several, where, notes)
+    of_categories = (
+        labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written
+    )
+    if of_categories:
+        labels_declared = label_column.cat.categories
+    known = known_truths(truth, several)
+    naming = label_names.named(columns, known.label, labels_declared, choices, where[2])
+    labelled = naming.apply(columns[2])
+    _require_names(columns[:2], labelled, where, source_rows)
+    notes += naming.unclear
+    for sentence in naming.notes:
+        names_in_doubt.add(notes, sentence)
+    columns[2], known = labelled, known._replace(label=naming.apply(known.label)).without_blanks()
+    if labels_declared is None or of_categories:
+        # Categories come with a file or a program; those that do not occur are classes as well.
+        classes = [*columns[2].names.tolist(), *(label_column.cat.categories if of_categories else ())]
+        known, sentences = known_without_codes(known, classes)
+        for sentence in sentences:
+            names_in_doubt.add(notes, sentence)
+    return columns, source_rows, _Classes(naming, labels_declared, of_categories, known)
+
+
+def _notes_on_codes(
+    codes: tuple[Array, Array, Array],
+    names: tuple[Array, Array, Array],
+    rows: Array | None,
+    classes: _Classes,
+    choices: label_names.LabelChoices,
+    where: str,
+    source: str,
+    notes: list[str],
+) -> tuple[list[str], list[NearDuplicate]]:
+    """Add notes on items, workers and labels that may be meant otherwise.
+
+    Args:
+        codes: item, worker and label of each annotation, ``(A,)`` each.
+        names: their names.
+        rows: rows of the annotations in the table; ``None`` if they are the whole table.
+        classes: what was decided on them.
+        choices: of the caller.
+        where: location of the column of labels.
+        source: name of the table.
+        notes: sentences, added to.
+
+    Returns:
+        Those of the notes that put the classes in doubt, and labels that are probably typing errors of others.
+    """
+    (item, worker, label), (items, workers, labels) = codes, names
+    explicit = classes.declared is not None
+    _check_classes(labels, source, notes, explicit=explicit)
+    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart, or they are categories of a
+    # column: programs make these of whatever a column holds.
+    compared = [(labels, "label")] if classes.of_categories or not choices.fold else []
+    for identifiers, role in ((items, "task"), (workers, "worker"), *compared):
+        names_in_doubt.check_names(identifiers, role, source, notes)
+    names_in_doubt.check_padding(labels, source, notes)
+    doubts, misspelt = list(classes.naming.doubts), []
+    if not explicit:
+        names_in_doubt.check_numeric_labels(labels, source, notes, graded=choices.graded)
+        notes += label_forms.notes_on(label, worker, item, labels, workers, where)
+        notes += notes_on_scales(label, worker, item, labels, workers, where)
+        notes += notes_on_rows((item, worker, label), (items, workers, labels), rows, source)
+        misspelt = label_names.typing_errors(item, label, labels)
+    notes += notes_on_items(item, worker, items, workers, source)
+    notes += notes_on_roles((item, worker, label), (items, workers, labels), source)
+    notes += notes_on_names(items, source) + notes_on_exchange((item, worker, label), (items, workers), labels, source)
+    if misspelt:
+        sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where)
+        names_in_doubt.add(notes, sentence)
+        doubts += [sentence] * doubtful
+    return doubts, misspelt
+
+
 def _stated_classes(labels: Iterable[Any] | None, names: Array, several: Several) -> tuple[Any, Several]:
     """Return the classes that the caller declares, as a list, and how cells are read: declared ones are as they are written."""
     if labels is None or isinstance(labels, (str, bytes, set, frozenset)):
@@ -170,18 +237,15 @@ def _stated_classes(labels: Iterable[Any] | None, names: Array, several: Several
     return stated, "keep" if _all_declared(names, stated) else several
 
 
-def _classes_in_order(
-    naming: label_names.Named, labels: Any, occurring: Array, known: KnownTruths, where: str
-) -> Iterable[Any] | None:
+def _classes_in_order(classes: _Classes, occurring: Array, where: str) -> Iterable[Any] | None:
     """Return all classes in order; ``None`` for those that occur, as they are sorted.
 
     Args:
-        naming: what was decided on names of labels.
-        labels: classes that are declared, if any.
+        classes: what was decided on them.
         occurring: those of the annotations.
-        known: known true labels.
         where: location of the column of labels, for messages.
     """
+    naming, labels, _, known = classes
     declared = naming.declared(labels)
     if declared is None and len(known.item.names):
         # A class may occur in known truths only: declare the sorted union.
@@ -285,88 +349,3 @@ def _all_classes(labels: Array, known: KnownTruths, where: str) -> Array:
     # Cleaned again: large unsigned integers together with signed ones need a type that holds both.
     names, _ = clean(pd.Series(both, dtype=object), "label", where)
     return np.unique(names)
-
-
-def _in_time(pair: pd.Series[Any], time: Array | None) -> Array:
-    """Return the order of rows by time, ``(n,)``; rows of a pair with an unknown time, and of equal times, keep their order."""
-    if time is None:
-        return np.arange(len(pair))
-    unknown = pair.isin(pair[np.isnan(time)]).to_numpy()
-    return np.argsort(np.where(unknown, 0.0, time), kind="stable")
-
-
-def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
-    """Return the stable order ``(A,)`` that sorts annotations by item; a slice of everything if they are sorted."""
-    if bool((item[1:] >= item[:-1]).all()):
-        return slice(None)
-    # Conversion to compressed sparse rows is a counting sort: linear time.
-    position = np.arange(len(item))
-    rows = scipy.sparse.coo_array((np.ones(len(item), dtype=np.int8), (item, position)), shape=(items, len(item)))
-    return rows.tocsr().indices
-
-
-def repeated(
-    item: Array,
-    worker: Array,
-    label: Array,
-    repeats: Repeats,
-    rows: Array | None,
-    source: str,
-    notes: list[str],
-    time: Array | None = None,
-) -> Array | None:
-    """Return which annotations ``(A,)`` to keep under the policy for repeated ones; ``None`` for all.
-
-    Args:
-        item: item of each annotation, ``(A,)``.
-        worker: worker of each, ``(A,)``.
-        label: code of the label of each, ``(A,)``.
-        repeats: the policy.
-        rows: rows of the annotations in the table, for messages; ``None`` if they are the whole table.
-        source: name of the table in messages.
-        notes: sentences on what was found, added to.
-        time: of each, ``(A,)``, NaN if unknown: the last of a pair is the latest where the times of all its annotations are
-            known, and otherwise the one that stands last.
-
-    Raises:
-        DataError: for repeated annotations that are to be refused.
-    """
-
-    def pair_codes() -> Array:
-        key = item * (int(worker.max()) + 1)
-        key += worker
-        return key
-
-    key = pair_codes()
-    key.sort()
-    repeated_keys = key[1:][key[1:] == key[:-1]]
-    if len(repeated_keys) == 0:
-        return None
-    key = pair_codes()
-    # Repeats are rare: the remaining steps use their rows only.
-    at = np.flatnonzero(pd.Index(key, copy=False).isin(pd.unique(repeated_keys)))
-    pair = pd.Series(key[at])
-    later = pair.duplicated(keep="first").to_numpy()
-    if repeats == "refuse":
-        raise DataError(
-            f"{source}, {rows_text(at[later], of=rows)}: the worker has annotated the item before; drop the rows, or choose "
-            f"repeats='keep' (all annotations count) or repeats='last'"
-        )
-    if repeats == "last":
-        by_time = _in_time(pair, None if time is None else time[at])
-        dropped = at[by_time][pair.iloc[by_time].duplicated(keep="last").to_numpy()]
-        notes.append(
-            f"{source}: kept the last of repeated annotations, {len(dropped):,} earlier ones dropped (by the order of the rows"
-            f"{'' if time is None else ', and by their times where these are known'})"
-        )
-        keep = np.ones(len(key), dtype=bool)
-        keep[dropped] = False
-        return keep
-    # Rows with distinct labels of a pair: a pair with more than one contradicts itself.
-    labels = pd.DataFrame({"pair": pair, "label": label[at]}).drop_duplicates()
-    differing = labels["pair"].duplicated().to_numpy()
-    notes.append(
-        f"{source}: {int(later.sum()):,} repeated annotations of an item by the same worker kept "
-        f"({labels['pair'][differing].nunique():,} worker-item pairs have different labels)"
-    )
-    return None

@@ -29,13 +29,13 @@ PROPOSALS = 2
 
 @cache
 def _kernels() -> Any:
-    """Return the module of compiled functions, or ``None`` where numba is not there."""
+    """Return the modules of compiled draws and readings, or ``None`` where numba is not there."""
 
     def make() -> Any:
-        from crowdppl.kernels import graded_rows  # here: numba may not be there
+        from crowdppl.kernels import graded_draws, graded_readings  # here: numba may not be there
 
-        graded_rows.around()
-        return graded_rows
+        graded_draws.around()
+        return graded_draws, graded_readings
 
     return compiled_or_none(make)
 
@@ -96,7 +96,7 @@ class GradedSampler(TorchSampler):
         The latter is the number of items in each state.
         """
         out = np.empty((len(below), count), dtype=np.uint8)
-        parts, run = parts_of(len(below)), _kernels().states_at()
+        parts, run = parts_of(len(below)), _kernels()[0].states_at()
         numbers = np.zeros((len(parts), count, below.shape[1]))
         threads.all(
             [
@@ -109,7 +109,7 @@ class GradedSampler(TorchSampler):
     def _raters(self, raters: Tensor, prior: RaterPrior, states: np.ndarray, threads: Threads) -> Tensor:
         """Draw raters given states, ``(J+1, count, K)``."""
         out = np.empty((len(raters), states.shape[1], raters.shape[-1]))
-        run, nodes, line = _kernels().around(), self.form.nodes.double().numpy(), _line(self.form)
+        run, nodes, line = _kernels()[0].around(), self.form.nodes.double().numpy(), _line(self.form)
         precision = prior.precision.double().expand(raters.shape).contiguous().numpy()
         mean, values = prior.mean.double().numpy(), raters.contiguous().numpy()
         tasks = []
@@ -179,7 +179,7 @@ class GradedReadings:
             raters = form.raters(parameters).double()
             prior = form.log_truth(parameters).double().exp().expand(len(raters), -1)
             reference = raters[:, -1] if data.clamp is not None else raters[:0, -1]
-            _kernels().reading()(
+            _kernels()[1].reading()(
                 raters[:, :-1].contiguous().numpy(),
                 reference.contiguous().numpy(),
                 form.offsets(parameters).double().exp().contiguous().numpy(),

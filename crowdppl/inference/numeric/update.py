@@ -11,7 +11,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.numeric_joining import joined_numbers
 from crowdppl.data.numeric_reading import numeric_annotations
-from crowdppl.data.table.encoding import Repeats
+from crowdppl.data.table.repeats import Repeats
 from crowdppl.errors import ModelError
 from crowdppl.inference.numeric.fit import fit_numbers
 from crowdppl.inference.stored import engine_as_before

@@ -322,21 +322,21 @@ def test_memory_at_hand(tmp_path):
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 8388608 kB\n")
     assert available_bytes(tmp_path) == 8 * gib
-    group = tmp_path / "sys/fs/cgroup/a/b"
-    group.mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("0::/a/b\n")
-    (group / "memory.max").write_text(f"{5 * gib}\n")
-    (group / "memory.current").write_text(f"{3 * gib}\n")
-    (group / "memory.stat").write_text(f"anon 5\ninactive_file {gib}\n")
+
+    def control_group(name, entry, files):
+        (tmp_path / "proc/self/cgroup").write_text(entry)
+        (tmp_path / "sys/fs/cgroup" / name).mkdir(parents=True)
+        for file, text in files.items():
+            (tmp_path / "sys/fs/cgroup" / name / file).write_text(f"{text}\n")
+
+    current = {"memory.current": 3 * gib, "memory.stat": f"anon 5\ninactive_file {gib}"}
+    control_group("a/b", "0::/a/b\n", {"memory.max": 5 * gib} | current)
     assert available_bytes(tmp_path) == 3 * gib
-    (group.parent / "memory.max").write_text("max\n")
-    (group.parent / "memory.current").write_text("1\n")
+    (tmp_path / "sys/fs/cgroup/a/memory.max").write_text("max\n")
+    (tmp_path / "sys/fs/cgroup/a/memory.current").write_text("1\n")
     assert available_bytes(tmp_path) == 3 * gib
-    old = tmp_path / "sys/fs/cgroup/memory/c"
-    old.mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("4:memory:/c\n")
-    (old / "memory.limit_in_bytes").write_text(f"{2 * gib}")
-    (old / "memory.usage_in_bytes").write_text(f"{3 * gib}")
+    old = {"memory.limit_in_bytes": 2 * gib, "memory.usage_in_bytes": 3 * gib}
+    control_group("memory/c", "4:memory:/c\n", old)
     assert available_bytes(tmp_path) == 0
 
 
