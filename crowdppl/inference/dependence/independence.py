@@ -42,6 +42,7 @@ from torch import Tensor
 from crowdppl.data.alerts import ONE_CLASS_OR_GUESSES
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends import choose
+from crowdppl.inference.dependence.crowd_rows import starting_from_the_crowd
 from crowdppl.inference.dependence.known_truths import left_out_score
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.em import em
@@ -195,7 +196,8 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
                 return None
     finally:
         set_random_state(streams, data.device)
-    return Independence(independent, z, model, replace(draws, passes=None), truth, one_class)
+    draws = starting_from_the_crowd(replace(draws, passes=None), arranged)
+    return Independence(independent, z, model, draws, truth, one_class)
 
 
 def _contradicted(truth: Tensor, probability: Tensor, data: Annotations) -> bool:
