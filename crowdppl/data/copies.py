@@ -6,9 +6,9 @@ very items that ``a`` and ``b`` have in common. Easy items, good workers and err
 Workers who share a criterion, such as a strict one, also agree as often as on two items of which everybody else said the same
 (strata, as N. Mantel and W. Haenszel 1959). The larger of the two is what accuracy explains. A pair is named where its equal
 labels exceed that even if two in five of them were copied, also once labels that everybody else calls by another one are replaced
-by it: who tells apart what others merge is no copy (:mod:`crowdppl.data.beyond_accuracy`). Labels alone do not tell copies from workers who apply a criterion of
-their own, other than everybody else's, in nearly the same way. That copying is what two sources have in common beyond their
-accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
+by it: who tells apart what others merge is no copy (:mod:`crowdppl.data.beyond_accuracy`). Labels alone do not tell copies from
+workers who apply a criterion of their own, other than everybody else's, in nearly the same way. That copying is what two sources
+have in common beyond their accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
 
 Where a pair is named, other workers are compared with the answers on which its group agrees: these are closer to the common
 source than those of each member, and the tests are fewer than the pairs of the crowd.

@@ -87,8 +87,8 @@ def fitted(
                     draws = draw(bound, arranged)
                 else:
                     draws = ENGINES[engine](bound, arranged, TYPES[engine](**options), report, keep)
-            if work.default and work.effect is None and engine == "em" and isinstance(work.model, DawidSkene):
-                draws = starting_from_the_crowd(draws, arranged)
+                    if work.default and work.effect is None and isinstance(work.model, DawidSkene):
+                        draws = starting_from_the_crowd(draws, arranged)
             stream = random_state(data.device)
             fit = _evaluated(work, bound, data, draws, mixture=draw is None)
         decoded = fit.probability if fit.published is None else fit.published

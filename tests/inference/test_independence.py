@@ -282,6 +282,7 @@ def test_workers_start_as_members_of_the_crowd():
         posterior = quiet_fit(data, independent=True)
         accuracy += posterior.workers()["accuracy"].tolist()
         assert "average member of the crowd" in posterior.interval_method
+        assert "with the default priors, which this fit does not use" in posterior.coverage
     assert abs(np.mean(accuracy) - 0.85) < 0.016
     named = quiet_fit(data, "dawid-skene", method="em", independent=True)
     assert "average member" not in named.interval_method  # who names the model has its prior
