@@ -287,10 +287,9 @@ given how often both agree with the other annotations of the same items, and how
 which everybody else said the same (`crowdppl.data.copies`). Labels that everybody else calls by another one are then replaced by
 it, and the same must hold: workers who tell apart what the others merge are no copies. Then other workers are compared with the
 answers on which its group agrees. The level is .005 over all pairs, and .005 over all workers who are compared with a group.
-Every fit of up to two million
-annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken at random, where everybody
-else agrees well enough: the chance-corrected agreement of the workers who are in no group is at most one standard error below .4,
-which Landis and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
+Every fit of up to two million annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken
+at random, where everybody else agrees well enough: the chance-corrected agreement of the workers who are in no group is at most
+one standard error below .4, which Landis and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
 
 ## Copies
 

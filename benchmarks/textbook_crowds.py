@@ -190,7 +190,7 @@ is the estimated share of the items of the first class, and how often its interv
 
 The default allows for errors that workers share, as nearly all public crowds have them. Where agreement varies from item to item
 as if errors were independent, the result is a mixture: the share *probability of independence* of the draws is of Dawid and
-Skene's model as published. With `independent=True` all of them are, which is right for such crowds, and far too sure of others
+Skene's model. With `independent=True` all of them are, which is right for such crowds, and far too sure of others
 ([correlated errors](correlated-sbc.md)). In these draws every worker starts as an average member of the crowd, worth
 {START:g} annotations of each class. The prior of the model named `dawid-skene` has a mean accuracy of .71 with two classes, .56
 with four and .38 with ten, as its flat part counts one annotation of each label. It moved workers of .85 by -.03 with four
