@@ -401,9 +401,10 @@ known workers to a common label has .941 correct labels with two classes, .964 w
 place it has .849 and .831. The log-likelihoods of the two readings differ by .6 in the mean with two classes: the labels do not
 tell which three are led. With three classes they differ by 24, since errors of one's own are spread over two classes. Among
 workers whom nothing leads, the same is seen of those who know what the others guess. Copies are named from two fifths of equal
-labels beyond accuracy on ([copies](copies.md)). With a tenth in place of two fifths the three workers are named in all of these
-crowds. In the public sets of people somebody is then named in `ducks` alone: six who know the answer, and who count in full since
-the others agree too little. Share of correct labels and log loss, means over five crowds, where all count and where one of each
+labels beyond accuracy on ([copies](copies.md)). With a tenth in place of two fifths, and without those of whose labels the others
+surely call all by one, the three workers are named in all of these crowds. In the public sets of people somebody is then named in
+`ducks` alone: six who know the answer, and who count in full since the others agree too little.
+Share of correct labels and log loss, means over five crowds, where all count and where one of each
 group that is named counts for each item, under the conditions under which one of copies does:
 
 | crowd | somebody is named | all count | one counts |
