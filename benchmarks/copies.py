@@ -12,9 +12,11 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import records
 from common import arguments, table, write
 
 from crowdppl import Annotations, CrowdpplError, Posterior, fit
@@ -22,6 +24,7 @@ from crowdppl.data import datasets
 from crowdppl.data.copies import copied_answers
 
 CROWDS = ((7, 2), (7, 3), (7, 4), (15, 3), (30, 4))
+PARTS = ("simulated", "by items", "honest", "public", "labels", "public labels")
 # Numbers of items for the power where 85% of the answers are copied.
 ITEMS = (75, 100, 150, 200, 300, 400)
 
@@ -69,6 +72,12 @@ def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
         truth = rng.integers(2, size=300)
         return np.stack([draw(rng, truth, 0.97 if j < 2 else 0.05, 2) for j in range(12)])
 
+    def fine(rng: np.random.Generator) -> np.ndarray:
+        truth = rng.integers(8, size=600)
+        label = np.stack([draw(rng, truth, 0.9, 8) for _ in range(8)])
+        label[5:] -= label[5:] % 2
+        return label
+
     def strict(noise: float, camp: int = 2) -> Callable[[np.random.Generator], np.ndarray]:
         def crowd_of_two_camps(rng: np.random.Generator) -> np.ndarray:
             place = rng.normal(size=300)
@@ -83,6 +92,7 @@ def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
         "batches of 50 items, half of them easy, five workers each": batches,
         "a class of 5%": rare,
         "two experts among ten who guess": experts,
+        "five who know eight classes, three who merge them in pairs": fine,
         "two strict of eight raters, noise .8 of the spread of items": strict(0.8),
         "the same, noise .5": strict(0.5),
         "the same, noise .3": strict(0.3),
@@ -199,7 +209,7 @@ def _scores(posterior: Posterior, truth: pd.Series) -> tuple[float, float]:
     return float(correct.mean()), float(-np.log(np.maximum(rows, 1e-12)).mean())
 
 
-def public() -> tuple[list[dict[str, object]], int]:
+def public() -> dict[str, Any]:
     """Return the groups of public crowds, and the number of crowds that were looked at."""
     rows: list[dict[str, object]] = []
     count = 0
@@ -218,18 +228,26 @@ def public() -> tuple[list[dict[str, object]], int]:
         for group in copied_answers(data):
             names = ", ".join(map(str, data.workers[list(group.workers)].tolist()))
             rows.append({"set": path.name, "workers": names, "equal": group.equal, "common": group.common})
-    return rows, count
+    return {"groups": rows, "sets": count}
 
 
 def main() -> None:
     """Measure, and write the page."""
-    options = arguments(__doc__)
-    repeats = 5 if options.quick else 100
-    rows, sizes = simulated(repeats), by_items(repeats // 2)
-    groups, count = public()
-    kinds = honest(repeats)
-    crowds = 2 if options.quick else 4
-    answers, both = labels(crowds), public_labels()
+    options = arguments(__doc__, PARTS)
+    repeats, crowds = (5, 2) if options.quick else (100, 4)
+    parts: dict[str, Callable[[], Any]] = {
+        "simulated": lambda: simulated(repeats),
+        "by items": lambda: by_items(repeats // 2),
+        "honest": lambda: honest(repeats),
+        "public": public,
+        "labels": lambda: labels(crowds),
+        "public labels": public_labels,
+    }
+    earlier = records.load("copies", records.folder_of(options.out)) if options.only else None
+    figures: dict[str, Any] = {} if earlier is None else earlier["results"]
+    figures |= {name: parts[name]() for name in options.only or PARTS}
+    rows, sizes, kinds, groups, answers, both = (figures[name] for name in PARTS)
+    groups, count = groups["groups"], groups["sets"]
     power = table(
         (
             "items",
@@ -265,12 +283,13 @@ def main() -> None:
         ("set", "`copies=`", "annotations set aside", "accuracy", "log loss"), [list(row.values()) for row in both]
     )
     body = f"""A pair of workers is named where its equal labels cannot be explained even if two in five of them were copied,
-given how often both agree with the other annotations of the same items, and how often they agree on two different items of which
-everybody else said the same (`crowdppl.data.copies`). Then other workers are compared with the answers on which its group agrees.
-The level is .005 over all pairs, and .005 over all workers who are compared with a group. Every fit of up to two million
-annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken at random, where everybody
-else agrees well enough: the chance-corrected agreement of the workers who are in no group is at most one standard error below .4,
-which Landis and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
+given how often both agree with the other annotations of the same items, and how often they agree on two different items of
+which everybody else said the same (`crowdppl.data.copies`). Labels that everybody else calls by another one are then replaced by
+it, and the same must hold: workers who tell apart what the others merge are no copies. Then other workers are compared with the
+answers on which its group agrees. The level is .005 over all pairs, and .005 over all workers who are compared with a group.
+Every fit of up to two million annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken
+at random, where everybody else agrees well enough: the chance-corrected agreement of the workers who are in no group is at most
+one standard error below .4, which Landis and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
 
 ## Copies
 
@@ -303,7 +322,8 @@ Shares of {repeats} crowds in which somebody is named.
 {others}
 
 Raters who apply a criterion of their own, other than everybody else's, in nearly the same way are named: labels alone do not tell
-them from copies.
+them from copies. With two classes, the others call both labels of strict raters by one, as they do those of copies that guess
+where one class is rare: to name neither would leave out these copies.
 
 ## Public crowds
 
@@ -318,14 +338,6 @@ agree by .38 to .51. Labels alone do not tell who is right. Without the limit, t
 
 {scores}
 """
-    figures = {
-        "simulated": rows,
-        "by items": sizes,
-        "honest": kinds,
-        "public": groups,
-        "labels": answers,
-        "public labels": both,
-    }
     write("copies", "Workers who give the same answers", body, figures, options)
 
 

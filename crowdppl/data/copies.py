@@ -5,9 +5,10 @@ Two honest workers agree as often as each agrees with everybody else, up to thei
 very items that ``a`` and ``b`` have in common. Easy items, good workers and errors that the whole crowd shares raise both sides.
 Workers who share a criterion, such as a strict one, also agree as often as on two items of which everybody else said the same
 (strata, as N. Mantel and W. Haenszel 1959). The larger of the two is what accuracy explains. A pair is named where its equal
-labels exceed that even if two in five of them were copied. Labels alone do not tell copies from workers who apply a criterion of
-their own, other than everybody else's, in nearly the same way. That copying is what two sources have in common beyond their
-accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
+labels exceed that even if two in five of them were copied, also once labels that everybody else calls by another one are replaced
+by it: who tells apart what others merge is no copy (:mod:`crowdppl.data.beyond_accuracy`). Labels alone do not tell copies from
+workers who apply a criterion of their own, other than everybody else's, in nearly the same way. That copying is what two sources
+have in common beyond their accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
 
 Where a pair is named, other workers are compared with the answers on which its group agrees: these are closer to the common
 source than those of each member, and the tests are fewer than the pairs of the crowd.
@@ -26,14 +27,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-import scipy.special
 import torch
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.beyond_accuracy import COPIED, FALSE_ALARMS, at_least, beyond_accuracy, by_chance, exceeds
 from crowdppl.data.chance_agreement import ChanceAgreement
-from crowdppl.data.copied_pairs import MARGIN, by_accuracy, explained
+from crowdppl.data.copied_pairs import explained
 from crowdppl.data.sets import whole
 from crowdppl.data.worker_items import WorkerItems
 
@@ -41,13 +42,6 @@ Array = npt.NDArray[Any]
 
 # Fewest common items of a pair that is tested.
 COMMON = 20
-# Level of the tests that no more than ``COPIED`` of the answers are copied: over all pairs of a crowd, and over all workers who
-# are compared with a group. Together they make 1 crowd of 100.
-FALSE_ALARMS = 0.005
-# Share of copied answers that a pair may have without being named.
-COPIED = 0.4
-# Strata of items by the share of everybody else's most frequent label.
-STRATA = 6
 # Chance-corrected agreement of everybody else from which a group counts as one worker: "moderate" by Landis and Koch (1977).
 # Where it is lower by as many standard errors, a group may as well know better than the others. To follow them then costs far
 # more labels than copies that count do (docs/benchmarks/copies.md).
@@ -104,7 +98,7 @@ def copied_answers(data: Annotations) -> list[Copies]:
         return []
     a, b, common, equal = votes.pairs()
     # Some of the answers copied, and no other agreement, is the least that is to be exceeded.
-    significance = _at_least(equal, common, COPIED)
+    significance = at_least(equal, common, COPIED)
     near: dict[int, set[int]] = {}
     for pair in np.flatnonzero((equal >= NEAR * common) & (significance < FALSE_ALARMS)):
         near.setdefault(int(a[pair]), set()).add(int(b[pair]))
@@ -211,7 +205,7 @@ class _Votes:
         if not len(pairs):
             return pairs
         bound = COPIED + (1 - COPIED) * np.minimum(self._chance(pairs, a, b, common), 1.0)
-        return np.asarray(pairs[_at_least(equal[pairs], common[pairs], bound) * len(a) < FALSE_ALARMS])
+        return np.asarray(pairs[at_least(equal[pairs], common[pairs], bound) * len(a) < FALSE_ALARMS])
 
     def _chance(self, pairs: Array, a: Array, b: Array, common: Array) -> Array:
         """Return the agreement of each of ``pairs`` by chance; arguments as of :meth:`beyond_chance`."""
@@ -245,7 +239,7 @@ class _Votes:
         honest = explained(self.cells, self.counts, one, other, left_out)
         chance = self._chance(pairs, a, b, common)
         bound = COPIED + (1 - COPIED) * np.minimum(chance + (1 - chance) * honest, 1.0)
-        level = _at_least(equal[pairs], number, np.where(np.isnan(bound), 1.0, bound * (1 - ROUNDING)))
+        level = at_least(equal[pairs], number, np.where(np.isnan(bound), 1.0, bound * (1 - ROUNDING)))
         return np.flatnonzero((level * len(a) < FALSE_ALARMS) & ~np.isnan(honest))
 
     def others(self, groups: list[Copies]) -> list[ChanceAgreement | None]:
@@ -308,15 +302,8 @@ class _Votes:
         items, first, second = one[0][both], one[1][both], given[both]
         if len(items) < COMMON:
             return False
-        equal = np.asarray((first == second).sum())
-
-        def exceeds(explained: float) -> bool:
-            bound = COPIED + (1 - COPIED) * min(1.0, explained)
-            return bool(_at_least(equal, np.asarray(len(items)), bound) * tests < FALSE_ALARMS)
-
-        chance = float(_shares(first, self.counts.shape[1]) @ _shares(second, self.counts.shape[1]))
-        if not exceeds(chance):  # whatever accuracy explains: most pairs, at a fraction of the time
-            return False
+        if not exceeds(first, second, by_chance(first, second, self.counts.shape[1]), tests):
+            return False  # whatever accuracy explains: most pairs, at a fraction of the time
         others, each = self.counts[items], np.arange(len(items))  # (n, L)
         for labels in (second, first)[:counted]:
             others[each, labels] -= 1
@@ -324,42 +311,13 @@ class _Votes:
             labels = self._spread(self.of_worker(worker))[items]
             here = np.flatnonzero(labels >= 0)
             others[here, labels[here]] -= 1
-        honest = float(by_accuracy(first, second, others, np.zeros(1, dtype=np.intp))[0])
-        if np.isnan(honest):
-            return False
-        return exceeds(chance + (1 - chance) * honest) and exceeds(_by_stratum(first, second, others))
-
-
-def _shares(labels: Array, classes: int) -> Array:
-    """Return the share of each label, ``(L,)``."""
-    return np.asarray(np.bincount(labels, minlength=classes) / len(labels))
+        return beyond_accuracy(first, second, others, tests)
 
 
 def _suspects(near: dict[int, set[int]], one: int, other: int) -> set[int]:
     """Return the workers who may belong to one group with either of two, none where they are too many."""
     suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
     return suspects if len(suspects) <= SUSPECTS else set()
-
-
-def _by_stratum(first: Array, second: Array, others: Array) -> float:
-    """Return the share of equal labels of one item by one worker and another, similar item by the other, and its standard error.
-
-    Items are similar where the others' most frequent label is the same and about as frequent. An item without a similar one
-    counts as explained. Arguments as of
-    :func:`crowdppl.data.copied_pairs.by_accuracy`.
-    """
-    number = others.sum(1)
-    share = np.round(STRATA * others.max(1) / np.maximum(number, 1))
-    _, stratum = np.unique(others.argmax(1) * (STRATA + 1) + share, return_inverse=True)
-    shape = (int(stratum.max()) + 1, others.shape[1])
-    each = [np.bincount(stratum * shape[1] + labels, minlength=shape[0] * shape[1]) for labels in (first, second)]
-    size = np.bincount(stratum, minlength=shape[0])
-    same = np.bincount(stratum, first == second, minlength=shape[0])
-    # Pairs of two different items of a stratum.
-    pairs = (each[0] * each[1]).reshape(shape).sum(1) - same
-    rate = np.where(size > 1, pairs / np.maximum(size * (size - 1), 1), 1.0)
-    mean = float((size * rate).sum() / size.sum())
-    return mean + MARGIN * (mean * (1 - mean) / len(first)) ** 0.5
 
 
 def _joining(votes: _Votes, group: Copies, groups: list[Copies], pairs: Array) -> list[tuple[int, int, int, int]]:
@@ -381,11 +339,6 @@ def _joining(votes: _Votes, group: Copies, groups: list[Copies], pairs: Array) -
             rows = touching[(touching[:, :2] == worker).any(1)]
             out += [tuple(int(value) for value in row) for row in rows]
     return out  # type: ignore[return-value]  # four columns
-
-
-def _at_least(equal: Array, common: Array, rate: float | Array) -> Array:
-    """Return the binomial probability of at least so many equal labels; ``scipy.stats`` takes long to import."""
-    return np.asarray(np.where(equal > 0, scipy.special.betainc(np.maximum(equal, 1), common - equal + 1, rate), 1.0))
 
 
 def _groups(named: list[tuple[int, int, int, int]], workers: int) -> list[Copies]:

@@ -70,8 +70,9 @@ def fit(
         device: ``"cpu"`` or ``"cuda"``. Defaults to the device of the data.
         progress: whether to show a bar in the terminal, or a function to call with ``(step, steps, what)``.
         independent: report true labels and workers from the model as published, which counts annotations of one item as
-            independent. By default both allow for correlated errors, see :mod:`crowdppl.inference.dependence.design_effect`;
-            parameters are learned as published either way.
+            independent; without a model every worker then starts as an average member of the crowd
+            (:mod:`crowdppl.inference.dependence.crowd_rows`). By default both allow for correlated errors, see
+            :mod:`crowdppl.inference.dependence.design_effect`; parameters are learned as published either way.
         rho: correlation between errors on one item: mean and standard deviation of its logit, which known true labels of the
             data update (:mod:`crowdppl.inference.dependence.known_truths`). Defaults to its distribution over public data sets.
             Or the correlation itself, from 0 to 1, as if it were known exactly: intervals are then too narrow for most crowds.

@@ -22,6 +22,7 @@ from crowdppl.data.diagnostics import (
 from crowdppl.errors import listed
 from crowdppl.inference.catalogue import FEATURES, catalogue, model_name, named_model
 from crowdppl.inference.dependence.coverage import cited
+from crowdppl.inference.dependence.crowd_rows import STARTED
 from crowdppl.inference.engines.convergence import warning as not_converged
 from crowdppl.inference.work import REVIEWED, Fitted, Work
 from crowdppl.model.base import AnnotationModel, provides
@@ -150,6 +151,7 @@ def coverage_of(work: Work, fit: Fitted, engine: str) -> str:
         return ""
     name = model_name(work.model)
     standard = name in catalogue() and hyperparameters(work.model) == hyperparameters(named_model(name))
+    standard = standard and not fit.draws.interval_method.endswith(STARTED)
     return cited(name, engine, fit.effect, default_priors=standard)
 
 

@@ -17,6 +17,7 @@ from crowdppl.errors import DataError, ModelError, warn
 from crowdppl.inference.backends import choose
 from crowdppl.inference.checkpoint import Checkpoint, digest
 from crowdppl.inference.datatree import attributes, beginning, to_datatree
+from crowdppl.inference.dependence.crowd_rows import starting_from_the_crowd
 from crowdppl.inference.dependence.design_effect import DesignEffect
 from crowdppl.inference.dependence.independence import independence
 from crowdppl.inference.draws import Draws
@@ -39,6 +40,7 @@ from crowdppl.isolation import isolated, limited_threads, random_state, seed_str
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.features_read import READABLE, reads_features
+from crowdppl.models.dawid_skene import DawidSkene
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.posterior.posterior import Posterior
 
@@ -85,6 +87,8 @@ def fitted(
                     draws = draw(bound, arranged)
                 else:
                     draws = ENGINES[engine](bound, arranged, TYPES[engine](**options), report, keep)
+                    if work.default and work.effect is None and isinstance(work.model, DawidSkene):
+                        draws = starting_from_the_crowd(draws, arranged)
             stream = random_state(data.device)
             fit = _evaluated(work, bound, data, draws, mixture=draw is None)
         decoded = fit.probability if fit.published is None else fit.published

@@ -8,6 +8,7 @@ from catalog import quiet_fit
 import crowdppl
 from crowdppl import Annotations, report
 from crowdppl.data.alerts import SAME_ANSWERS
+from crowdppl.data.beyond_accuracy import as_others_say
 from crowdppl.data.copies import Copies, copied_answers, one_of_each
 from crowdppl.errors import silent
 from crowdppl.inference.stored import data_of
@@ -70,6 +71,39 @@ def test_workers_with_a_strict_criterion_are_not_named():
         said = [place + 0.6 * rng.normal(size=300) > (1.0 if j < 2 else -0.5) for j in range(8)]
         item, worker = np.tile(np.arange(300), 8), np.repeat(np.arange(8), 300)
         assert not groups(Annotations.from_arrays(item, worker, np.concatenate(said).astype(int), labels=range(2)))
+
+
+def fine_grained(seed, *, copies=0, classes=8):
+    """Five workers who know eight classes, three who merge them in pairs; and copies of the first, all of them of accuracy .9."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(classes, size=600)
+    correct = rng.random((8, 600)) < 0.9
+    label = np.where(correct, truth, (truth + rng.integers(1, classes, (8, 600))) % classes)
+    label[5:] -= label[5:] % 2
+    label = np.concatenate([label, np.tile(label[0], (copies, 1))])
+    worker, item = np.divmod(np.arange(label.size), 600)
+    return Annotations.from_arrays(item, worker, label.ravel(), labels=range(classes)), truth
+
+
+def test_workers_who_tell_apart_what_others_merge_are_not_named():
+    """They agree on labels that the others never give; a copy among them is named all the same."""
+    for seed in range(5):
+        data, truth = fine_grained(seed)
+        assert groups(data) == []
+    assert (quiet_fit(data, num_samples=2).probability().argmax(1) == truth).mean() > 0.95
+    assert groups(fine_grained(0, copies=1)[0]) == [(0, 8)]
+
+
+def test_what_the_others_call_a_label():
+    """By hand: another label only where the others surely give it more often, and something is left to compare."""
+    others = np.zeros((60, 4))
+    first = np.repeat([0, 1, 2], 20)
+    others[:20, 0], others[20:40, 0], others[40:, 2] = 3, 3, 3
+    np.testing.assert_array_equal(as_others_say(first, first, others), [0, 0, 2, 3])
+    others[20:40, 1] = 2.5  # 100 and 120 of both workers: less than two standard errors apart
+    assert as_others_say(first, first, others) is None
+    others[20:40, 1] = 0
+    assert as_others_say(first[:40], first[:40], others[:40]) is None  # all are called by one
 
 
 def test_experts_among_workers_who_guess_are_not_named():

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from catalog import quiet_fit, simulated
 from scipy.stats import norm
 
@@ -14,6 +15,7 @@ from crowdppl import Annotations
 from crowdppl.inference.dependence import independence
 from crowdppl.inference.dependence.independence import overdispersion, posterior_probability
 from crowdppl.inference.options import EM
+from crowdppl.isolation import isolated
 from crowdppl.model.truths.classes import one_hot
 
 
@@ -267,3 +269,41 @@ def test_sampling_engines():
     sampled = quiet_fit(data, method="gibbs", chains=2, warmup=50, num_samples=50, independent=False)
     assert sampled.info["independence"]["probability"] == posterior.info["independence"]["probability"]
     assert (sampled.draws("rho") == 0).sum() == round(100 * sampled.info["independence"]["probability"])
+
+
+def test_workers_start_as_members_of_the_crowd():
+    """The prior has .56 for four classes, and would move a worker of .85 by -.03; the point and the labels are the model's.
+
+    The standard error of the mean over 15 workers is .005.
+    """
+    accuracy = []
+    for seed in range(3):
+        data, _ = crowd(seed, classes=4)
+        posterior = quiet_fit(data, independent=True)
+        accuracy += posterior.workers()["accuracy"].tolist()
+        assert "average member of the crowd" in posterior.interval_method
+        assert "with the default priors, which this fit does not use" in posterior.coverage
+    assert abs(np.mean(accuracy) - 0.85) < 0.016
+    named = quiet_fit(data, "dawid-skene", method="em", independent=True)
+    assert "average member" not in named.interval_method  # who names the model has its prior
+    assert named.workers()["accuracy"].mean() < posterior.workers()["accuracy"].mean() - 0.02
+    np.testing.assert_array_equal(named.probability(), posterior.probability())
+    xr.testing.assert_identical(named.tree["point"].to_dataset(), posterior.tree["point"].to_dataset())
+
+
+def test_the_same_workers_in_a_mixture():
+    data, _ = crowd(classes=4)
+    with isolated(0):
+        draws = independence.independence(data, data.majority(), 400).draws.drawn()
+    assert draws.samples["confusion"].shape == (1, 400, 5, 4, 4)
+    drawn, point = draws.samples["confusion"].mean((0, 1)), draws.point["confusion"]
+    assert float((drawn - point).diagonal(dim1=-2, dim2=-1).mean().abs()) < 0.01
+
+
+def test_a_worker_of_few_annotations_is_an_average_member():
+    """By the prior a worker of three annotations of four classes has .5; the crowd has .85."""
+    data, _ = crowd(classes=4)
+    kept = data.keep((data.worker > 0) | (data.item < 3))
+    first = quiet_fit(kept, independent=True).workers().set_index("worker").loc[0]
+    assert first["accuracy"] > 0.75
+    assert first["accuracy_high"] - first["accuracy_low"] > 0.2

@@ -137,9 +137,9 @@ def test_sweeps_from_a_point_have_the_distribution_of_torchs(monkeypatch, name, 
     with isolated(5), torch.inference_mode():
         model, arranged = prepared(MODELS[name], data)
         point = {site: value[0] for site, value in prior_draws(model, arranged, 1).items()}
-        ours = em._swept(model, arranged, point, 4000, None)
+        ours = em.swept(model, arranged, point, 4000, None)
         by_torch(monkeypatch)
-        wanted = em._swept(model, arranged, point, 4000, None)
+        wanted = em.swept(model, arranged, point, 4000, None)
     assert set(ours) == set(wanted)
     for site, value in wanted.items():
         assert ours[site].shape == value.shape

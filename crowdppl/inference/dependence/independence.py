@@ -11,7 +11,8 @@ With independent errors ``z`` is near 0 wherever the data determine the model, o
 than there is, so that simulated agreement varies more than that of the data. Its distribution is half a normal one on either
 side, with two standard deviations. In public crowds ``z`` grows with the square root of the number of items, and is near 0 in
 some: a choice by ``z`` would be wrong in a third of small crowds. So the result is a mixture: a share of the draws, the
-posterior probability of independence, comes from Dawid and Skene's model as published.
+posterior probability of independence, comes from Dawid and Skene's model, whose workers start
+as average members of the crowd (:mod:`crowdppl.inference.dependence.crowd_rows`).
 
     p(independent | z)  proportional to  SHARE N(z; 0, NULL^2) above 0 and, as far, N(z; 0, BELOW^2) below,
     p(correlated | z)  proportional to  (1 - SHARE) N(z; MEAN sqrt(N), 1 + SPREAD^2 N)
@@ -42,6 +43,7 @@ from torch import Tensor
 from crowdppl.data.alerts import ONE_CLASS_OR_GUESSES
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends import choose
+from crowdppl.inference.dependence.crowd_rows import starting_from_the_crowd
 from crowdppl.inference.dependence.known_truths import left_out_score
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.em import em
@@ -140,7 +142,7 @@ class Independence:
         z = round(self.z, 1) + 0.0  # no minus before a zero
         said = (
             f"Agreement varies from item to item as if errors were independent (z = {z:.1f}). They are with probability "
-            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published."
+            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name}."
         )
         if not self.in_doubt:
             return said
@@ -194,7 +196,8 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
                 return None
     finally:
         set_random_state(streams, data.device)
-    return Independence(independent, z, model, replace(draws, passes=None), truth, one_class)
+    draws = starting_from_the_crowd(replace(draws, passes=None), arranged)
+    return Independence(independent, z, model, draws, truth, one_class)
 
 
 def _contradicted(truth: Tensor, probability: Tensor, data: Annotations) -> bool:

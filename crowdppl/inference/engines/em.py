@@ -238,7 +238,7 @@ def _intervals(
         warnings = [thinned_note(count, requested)] if count < requested else []
         if num_samples is None:
             count = min(count, sufficient(model.states, data))
-        later = partial(_swept, model, data, point, count)
+        later = partial(swept, model, data, point, count)
         return Draws({}, "approximation", ONE_SWEEP, warnings=warnings, later=later, count=count)
     weights = {name: point[name] for name in space.weights}
     rest = space.part(set(space.sizes) - space.weights)
@@ -254,7 +254,7 @@ def _intervals(
     return Draws(samples, "point", sentence, fixed=weights, warnings=[sentence])
 
 
-def _swept(model: BoundModel, data: Annotations, point: Parameters, count: int, passes: Sweeps | None) -> Parameters:
+def swept(model: BoundModel, data: Annotations, point: Parameters, count: int, passes: Sweeps | None) -> Parameters:
     """Draw the parameters by a Gibbs sweep from the point, ``(1, count, ...)`` by site."""
     with torch.no_grad():
         return choose.sampler_from_point(model, data, count, passes).from_point(point, count)
