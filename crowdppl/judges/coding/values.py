@@ -75,22 +75,28 @@ def numbers(column: pd.Series[Any], what: str, where: str, at_least: float | Non
     return number
 
 
-def times(column: pd.Series[Any], where: str) -> npt.NDArray[np.datetime64]:
+def times(column: pd.Series[Any], where: str, notes: list[str]) -> npt.NDArray[np.datetime64]:
     """Return dates, or numbers of seconds or milliseconds since 1970, as ``datetime64[us]`` in UTC, NaT if blank.
+
+    Args:
+        column: as in the table, ``(n,)``.
+        where: location of the column, for messages.
+        notes: receives how the times were read, where a convention decides.
 
     Raises:
         DataError: for other values.
     """
     values, blank = _stated(column)
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        seconds = since_1970(column)[0].to_numpy(dtype=float)
-    else:
-        number = pd.to_numeric(values, errors="coerce")
-        dates = number.isna() & ~blank
-        seconds = number.to_numpy(dtype=float, na_value=np.nan)
-        seconds = np.where(np.abs(seconds) >= _MILLISECONDS, seconds / 1000, seconds)
-        if dates.any():
-            seconds[dates] = since_1970(values[dates])[0].to_numpy(dtype=float)
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    seconds = np.full(len(column), np.nan)
+    # Tools of one log may write numbers and dates, and seconds and milliseconds.
+    for rows in (~np.isnan(numbers), np.isnan(numbers) & ~blank.to_numpy()):
+        if rows.any():
+            read, how = since_1970(column[rows])
+            seconds[rows] = read.to_numpy(dtype=float)
+            notes += [f"{where}: {note}" for note in how if not np.isnan(seconds[rows]).any()]
+    seconds = np.where(np.isnan(seconds), numbers, seconds)
+    seconds = np.where(np.abs(seconds) >= _MILLISECONDS, seconds / 1000, seconds)
     wrong = ~blank.to_numpy() & ~(np.abs(seconds) < _LATEST)
     _refuse(values, wrong, where, "is not a date, or a number of seconds since 1970; correct it or leave it blank")
     out = np.full(len(seconds), np.datetime64("NaT", "us"))
