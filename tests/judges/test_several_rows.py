@@ -93,3 +93,17 @@ def test_a_metric_that_deepeval_skipped_is_missing(tmp_path):
         )
     )
     assert read(path).state.tolist() == [State.MISSING, *[State.GIVEN] * 3]
+
+
+def test_samples_of_a_log_that_was_continued_have_a_note(tmp_path):
+    def log(count, said):
+        scores = {"s": {"value": said, "metadata": {"grading": [{"model": "j"}]}}}
+        samples = [{"id": n, "epoch": 1, "uuid": f"u{n}", "scores": scores} for n in range(count)]
+        samples.append({"id": 9, "epoch": 1, "uuid": "u9", "scores": {"s": {"value": "I"}}})
+        return json.dumps({"eval": {"task": "t", "model": "m"}, "samples": samples})
+
+    for name, first, noted in (("continued", "C", True), ("scored again", "P", False)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.json").write_text(log(2, first))
+        (tmp_path / name / "b.json").write_text(log(3, "C").replace('"u9"', '"u10"'))
+        assert any("2 verdicts equal another one" in note for note in read(tmp_path / name).notes) == noted
