@@ -125,3 +125,60 @@ def test_the_i_without_a_dot_is_no_other_letter():
     frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": list("uvuv"), "label": labels})
     with pytest.warns(CrowdpplWarning, match="1 spelling of 1 label merged"):
         assert crowdppl.Annotations.from_frame(frame).K == 2
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("Dr. Lee", "Lee"),
+        ("Prof. Ann Lee", "Ann Lee"),
+        ("A. Lee", "Ann Lee"),
+        ("CORP\\ann", "ann"),
+        ("mailto:bob@x.org", "bob@x.org"),
+    ],
+)
+def test_names_of_people_in_two_forms(pair):
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": [*pair, "cem", "dan"], "label": list("abab")})
+    assert noted(frame, "1 worker name may be another one in another form")
+
+
+@pytest.mark.parametrize("names", [("dr", "dr who"), ("worker a", "w a"), ("team 1", "t 1"), ("M. Lee", "Lee")])
+def test_names_of_other_people(names):
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": [*names, "cem", "dan"], "label": list("abab")})
+    assert not noted(frame, "in another form")
+
+
+def test_an_initial_of_two_people_is_not_asked_about():
+    people = ["A. Lee", "Ann Lee", "Amy Lee", "cem"]
+    assert not noted(pd.DataFrame({"task": [1, 1, 2, 2], "worker": people, "label": list("abab")}), "in another form")
+
+
+@pytest.mark.parametrize(("tag", "wrong"), [("FreeText", True), ("", False)])
+def test_labels_that_are_xml(tag, wrong):
+    texts = [f"<A><{tag}>{said}</{tag}></A>" if tag else f"<b>{said}</b>" for said in "abba"]
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": list("uvuv"), "label": texts})
+    assert noted(frame, "are XML and not its content") == wrong
+
+
+def test_label_studio_says_what_annotations_were_made_from(tmp_path):
+    def annotation(who, said, **more):
+        result = {"from_name": "q", "to_name": "t", "type": "choices", "value": {"choices": [said]}}
+        return {"completed_by": who, "result": [result], **more}
+
+    tasks = [
+        {
+            "id": n,
+            "data": {"t": n},
+            "annotations": [
+                annotation(1, "a", parent_annotation=None),
+                annotation(2, "b", parent_annotation=7),
+                annotation(3, "b", parent_prediction=5),
+            ],
+        }
+        for n in range(2)
+    ]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(tasks))
+    notes = crowdppl.read(path).notes
+    assert any("2 annotations were begun as a copy of another annotation" in note for note in notes)
+    assert any("2 annotations were begun as a copy of a prediction of a model" in note for note in notes)
