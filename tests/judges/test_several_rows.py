@@ -22,20 +22,25 @@ def test_numbers_of_answers_have_a_note(name):
 
 def test_verdicts_that_no_column_tells_apart_have_a_note():
     notes = Verdicts.from_frame(repeated()).notes
-    assert any("4 pairs of judge and item have several verdicts, and no column says why" in note for note in notes)
+    assert any(
+        "4 pairs of judge and item have several verdicts, which no column that is read tells apart" in note
+        for note in notes
+    )
 
 
 @pytest.mark.parametrize(
     "frame",
     [
         repeated(run=[1, 2] * 4),
+        repeated(swapped=[0, 1] * 4, system="s", opponent="t"),
+        repeated(version=[1, 2] * 4),
         repeated().iloc[[0, 3, 4]],
         pd.concat([repeated().iloc[[0, 3, 4]]] * 2),
         repeated(epoch=[1, 2] * 4),
     ],
 )
 def test_numbered_calls_single_verdicts_and_copies_have_none(frame):
-    assert not any("no column says why" in note for note in Verdicts.from_frame(frame).notes)
+    assert not any("no column that is read" in note for note in Verdicts.from_frame(frame).notes)
 
 
 def verdicts_of(*texts):

@@ -329,7 +329,7 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
 
 
 def _short_years(numbers: Array) -> str | None:
-    """Return where six digits, all of them dates, have the last two of a year: ``"first"``, ``"last"``, or ``None`` for others."""
+    """Return whether all numbers are dates of six digits, with the year ``"first"`` or ``"last"``; ``None`` for others."""
     a, b, c = numbers // 10_000, numbers // 100 % 100, numbers % 100
     low, high = np.minimum(a, b), np.maximum(a, b)
     if numbers.max() >= 1e6 or len(np.unique(numbers)) < _FEWEST_DATES:

@@ -94,7 +94,9 @@ def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> lis
                 f"repeated calls on one question; if the column states what was judged, name it with criterion=..."
             )
             break
-    return notes or _untold(frame, who, source)
+    # Pairs are judged in both orders, and items by several versions of a judge.
+    more = [columns[role] for role in ("swapped", "version") if columns.get(role) is not None]
+    return notes or _untold(frame, questions.joint_codes(frame, [*_who(columns), *more]), source)
 
 
 def _untold(frame: pd.DataFrame, who: npt.NDArray[np.int64], source: str) -> list[str]:
@@ -108,9 +110,9 @@ def _untold(frame: pd.DataFrame, who: npt.NDArray[np.int64], source: str) -> lis
     if not (counts > 1).any():
         return []
     return [
-        f"{source}: {int((counts > 1).sum()):,} pairs of judge and item have several verdicts, and no column says why; they are "
-        f"read as repeated calls of a judge on one answer; if they are on several answers of a system, number these in a column "
-        f"'answer'"
+        f"{source}: {int((counts > 1).sum()):,} pairs of judge and item have several verdicts, which no column that is read tells "
+        f"apart; they are read as repeated calls of a judge on one answer; if they are on several answers of a system, number "
+        f"these in a column 'answer'"
     ]
 
 
@@ -124,7 +126,9 @@ def _perhaps_answers(frame: pd.DataFrame, columns: Mapping[str, Any], source: st
         plain = str(column).strip().lower().replace(" ", "_")
         if column is None:
             continue
-        counts = column != columns.get("run") and pd.api.types.is_numeric_dtype(frame[column].dtype)
+        # Of pairs, other numbers may say which answer was first.
+        counts = column != columns.get("run") and columns.get("opponent") is None
+        counts &= pd.api.types.is_numeric_dtype(frame[column].dtype)
         named = bool(_NUMBERED.fullmatch(plain)) and questions.tells_apart(frame[column], who)
         if named or (counts and plain not in RUNS and questions.tells_apart(frame[column], who, every=True)):
             return [
