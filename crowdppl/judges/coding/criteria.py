@@ -110,8 +110,8 @@ def _untold(frame: pd.DataFrame, who: npt.NDArray[np.int64], source: str) -> lis
     if not (counts > 1).any():
         return []
     return [
-        f"{source}: {int((counts > 1).sum()):,} pairs of judge and item have several verdicts, which no column that is read tells "
-        f"apart; they are read as repeated calls of a judge on one answer; if they are on several answers of a system, number "
+        f"{source}: {int((counts > 1).sum()):,} pairs of judge and item have several verdicts, which no column that is read "
+        f"tells apart; they are read as repeated calls of a judge on one answer; if they are on several answers of a system, number "
         f"these in a column 'answer'"
     ]
 
