@@ -111,8 +111,8 @@ def _untold(frame: pd.DataFrame, who: npt.NDArray[np.int64], source: str) -> lis
         return []
     return [
         f"{source}: {int((counts > 1).sum()):,} pairs of judge and item have several verdicts, which no column that is read "
-        f"tells apart; they are read as repeated calls of a judge on one answer; if they are on several answers of a system, number "
-        f"these in a column 'answer'"
+        f"tells apart; they are taken for repeated calls of a judge on one answer; if they are on several answers of a system, "
+        f"number these in a column 'answer'"
     ]
 
 
