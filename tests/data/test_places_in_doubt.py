@@ -36,6 +36,7 @@ def test_boxes_have_a_note():
         rows_at("start", lambda rng, i: [f"2024-01-0{n} 10:00" for n in range(1, 2 + i % 3)]),  # of the work
         rows_at("end", lambda rng, i: [1.7e9 + n for n in range(1 + i % 3)]),
         rows_at("page", lambda rng, i: [i]),
+        rows_at("start", lambda rng, i: range(2 if i == 3 else 1)),  # few repeated annotations
         rows_at("remark", lambda rng, i: range(1 + i % 3)),
     ],
 )
@@ -80,6 +81,8 @@ def test_true_labels_in_the_column_of_labels():
     given = frame.drop(columns="label").rename(columns={"response": "label"})
     assert not noted(given, "which is not used; if that is what they gave")
     assert not noted(frame.drop(columns="response"), "if that is what they gave")
+    flags = frame.assign(label=frame["label"].map({"a": 0, "b": 1}), response=np.arange(90) // 30 % 2)
+    assert not noted(flags, "if that is what they gave")
 
 
 ANSWERS = {"ann": {"1": "a", "2": "b"}, "bob": {"1": "a", "2": "a"}, "cem": {"1": "b", "2": "a"}}

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from crowdppl.errors import DataError
 from crowdppl.judges import State, Verdicts, read
 
 
@@ -112,3 +113,27 @@ def test_samples_of_a_log_that_was_continued_have_a_note(tmp_path):
         (tmp_path / name / "a.json").write_text(log(2, first))
         (tmp_path / name / "b.json").write_text(log(3, "C").replace('"u9"', '"u10"'))
         assert any("2 verdicts equal another one" in note for note in read(tmp_path / name).notes) == noted
+
+
+@pytest.mark.parametrize(
+    ("when", "why"),
+    [
+        (
+            ["03/04/2024", "05/06/2024", "02/05/2024", "01/02/2024"],
+            "the day or the month first; write them as 2024-04-03",
+        ),
+        ([30424, 130424, 40424, 140524], "030424 may be a date with the day or the month first"),
+    ],
+)
+def test_times_of_either_order_are_refused_with_the_reason(when, why):
+    frame = pd.DataFrame({"item": range(4), "judge": "j", "verdict": ["a", "b"] * 2, "when": when})
+    with pytest.raises(DataError, match=why):
+        Verdicts.from_frame(frame)
+
+
+@pytest.mark.parametrize(("odd", "noted"), [("m3", True), ("tie", False), ("m2", False)])
+def test_a_winner_that_is_no_system_of_its_pair_has_a_note(odd, noted):
+    frame = pd.DataFrame(
+        {"item": range(4), "judge": "j", "system": "m1", "opponent": "m2", "verdict": ["m1", "m2", odd, "m1"]}
+    )
+    assert any("'m3' in row 3 is neither a system" in note for note in Verdicts.from_frame(frame).notes) == noted

@@ -31,6 +31,8 @@ PART = re.compile(
 )
 # Rows by which columns are compared; items from which they are; and the z score of equal labels from which items are the same.
 _ROWS, _ENOUGH, _SAME = 100_000, 10, 2.0
+# Places for each item and worker, on the mean, from which few repeated annotations do not explain them.
+_SEVERAL = 1.1
 # Columns with at most so many different values may hold labels.
 _CLASSES = 50
 
@@ -69,7 +71,7 @@ def _of_places(frame: pd.DataFrame, places: Sequence[Any], used: Sequence[Any], 
         place = questions.codes(frame[column])
         stated = place >= 0
         pairs = np.unique(who[stated] * (int(place.max(initial=0)) + 1) + place[stated])
-        if len(pairs) - len(np.unique(who[stated])) > questions.SHARE * len(pairs):
+        if len(pairs) > _SEVERAL * len(np.unique(who[stated])):
             return [
                 f"{source}: workers have annotations at several places of an item by the column {str(column)!r}, and they are "
                 f"read as repeated annotations of one true label; if each place has one of its own, write item and place "
@@ -114,12 +116,16 @@ def numbered_again(groups: Sequence[tuple[Array, Array]]) -> bool:
     pairs = np.array([said[:2] for said in firsts.values() if len(said) > 1 and min(said[:2]) >= 0], dtype=np.int64)
     if len(pairs) < 2:
         return False
+    return not _agree(pairs)
+
+
+def _agree(pairs: Array) -> bool:
+    """Return whether pairs of labels, ``(n, 2)``, are equal more often than by chance."""
     classes = int(pairs.max()) + 1
     shares = [np.bincount(pairs[:, n], minlength=classes) / len(pairs) for n in (0, 1)]
     chance = float((shares[0] * shares[1]).sum())
     equal = float((pairs[:, 0] == pairs[:, 1]).mean())
-    spread = (chance * (1 - chance) / len(pairs)) ** 0.5
-    return equal < 1 and equal - chance < _SAME * spread
+    return equal == 1 or equal - chance >= _SAME * (chance * (1 - chance) / len(pairs)) ** 0.5
 
 
 def _from_the_first(names: Array) -> bool:
@@ -133,21 +139,25 @@ def _from_the_first(names: Array) -> bool:
 def _of_true_labels(
     frame: pd.DataFrame, unused: Sequence[Any], used: Sequence[Any], codes: tuple[Array, Array], source: str
 ) -> list[str]:
-    """Return a note where workers never differ on an item, and they do in another column of the same classes."""
+    """Return a note where workers never differ on an item, and do in another column of the same classes that agrees with it."""
     item, label = codes
     # Most tables end here.
     if len(item) < 2 * _ENOUGH or not unused or not _constant(item, label):
         return []
-    classes = set(text_of(frame[used[2]].dropna()))
+    labels = text_of(frame[used[2]])
+    known = {name: n for n, name in enumerate(pd.unique(labels[frame[used[2]].notna()]).tolist())}
     # Several annotations of most items, of several classes.
-    if len(classes) < 2 or 2 * len(np.unique(item)) > len(item):
+    if len(known) < 2 or 2 * len(np.unique(item)) > len(item):
         return []
     of_item = questions.codes(frame[used[0]])
     for column in unused:
         other = questions.codes(frame[column])
-        if not 1 < int(other.max(initial=-1)) + 1 <= _CLASSES or not set(text_of(frame[column].dropna())) <= classes:
+        texts = text_of(frame[column])
+        if not 1 < int(other.max(initial=-1)) + 1 <= _CLASSES or not set(texts[other >= 0]) <= set(known):
             continue
-        if not _constant(of_item[other >= 0], other[other >= 0]):
+        rows = (other >= 0) & frame[used[2]].notna().to_numpy()
+        pairs = np.stack([part[rows].map(known).to_numpy(dtype=np.int64) for part in (labels, texts)], axis=1)
+        if not _constant(of_item[rows], other[rows]) and _agree(pairs):
             return [
                 f"{source}: all workers have one label for an item by the column {str(used[2])!r}, and they differ in "
                 f"{str(column)!r}, which is not used; if that is what they gave, name it with label={str(column)!r}, and "
