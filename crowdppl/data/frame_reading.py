@@ -12,6 +12,7 @@ from crowdppl.data.additions import AnnotationAdditions
 from crowdppl.data.covariate_design import columns_of, formula_of
 from crowdppl.data.covariates import EXPERIENCE, Covariates
 from crowdppl.data.fields import Kind
+from crowdppl.data.table import places_in_doubt
 from crowdppl.data.table.columns import column_of
 from crowdppl.data.table.questions import criterion_of_grades, notes_on_several
 from crowdppl.data.table.rows_in_doubt import notes_on_columns
@@ -72,7 +73,10 @@ def notes_on_table(
     notes = notes_on_columns(frame, names, source, set(named), truth_given)
     if any("repeated annotations" in note for note in (*columns["notes"], *notes)):
         notes = [*notes, *notes_on_several(frame, names, source, set(named))]
-    return tuple(notes)
+    codes = columns["item"].numpy(), columns["label"].numpy()
+    further = places_in_doubt.notes_on(frame, names, codes, named, source)
+    # One column has one note.
+    return (*notes, *(note for note in further if not any("tells apart" in other for other in notes)))
 
 
 def refuse_for_numbers(**unread: Any) -> None:

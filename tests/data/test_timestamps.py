@@ -9,7 +9,7 @@ import pytest
 from crowdppl import Annotations, DataError
 from crowdppl.data.table.durations import durations
 from crowdppl.data.table.months import month_by_name
-from crowdppl.data.table.timestamps import since_1970, times
+from crowdppl.data.table.timestamps import read_times, since_1970, times
 
 
 def days(*texts, **options):
@@ -211,3 +211,15 @@ def test_months_of_other_languages(name, month):
     else:
         with pytest.raises(DataError, match="not a number or a date"):
             times(text, "t")
+
+
+def test_dates_of_six_digits_are_not_read_as_seconds_in_silence():
+    refused = read_times(pd.Series(["030424", "130424", "040424", "140524"]), None)
+    assert [fault.why.split()[0] for fault in refused.faults] == ["030424"]
+    first = read_times(pd.Series([240403, 240430, 240404]), None)
+    assert not first.faults
+    assert "they may be dates" in first.notes[0]
+    for numbers in ([30424, 130499, 40424], [30424, 40424], [310224, 320224, 10324]):
+        read = read_times(pd.Series(numbers), None)
+        assert not read.faults
+        assert not read.notes

@@ -75,7 +75,8 @@ def test_a_column_of_an_unknown_name_is_noted():
         "calls on one question; if the column states what was judged, name it with criterion=..."
     )
     numbered = verdicts.assign(attribute=verdicts["metric"].map({"helpful": 1, "safe": 2})).drop(columns="metric")
-    assert not any("attribute" in note for note in judges.Verdicts.from_frame(numbered).notes)
+    (note,) = (note for note in judges.Verdicts.from_frame(numbered).notes if "attribute" in note)
+    assert note.endswith("if they are on several answers of a system, name it with answer='attribute'")
 
 
 def test_each_criterion_is_fitted_as_if_it_were_alone(both):

@@ -17,7 +17,7 @@ import pyarrow
 
 from crowdppl.data.readers.brat import STANDOFF, TEXT
 from crowdppl.data.readers.copied_files import copies_among
-from crowdppl.data.readers.joined_tables import with_equal_columns, with_workers
+from crowdppl.data.readers.joined_tables import numbered_again, with_equal_columns, with_workers
 from crowdppl.data.readers.members import left_out, name_by_folders
 from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS
 from crowdppl.data.readers.records import Choices, Records, uniform
@@ -209,6 +209,7 @@ def merged(
         return first
     _require_one_question(parts, files)
     notes += copies_among(parts, files, source)
+    notes += numbered_again(parts, files, source, choices)
     names = dict.fromkeys(name for part in parts for name in part.frame.columns)
     columns = [_joined([_column(part.frame, name) for part in parts]) for name in names]
     frame = pd.concat(columns, axis=1).set_axis(pd.Index(list(names), dtype=object), axis=1)

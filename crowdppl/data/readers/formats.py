@@ -171,8 +171,8 @@ def _detect(file: SourceFile, choices: Choices) -> str:
     answers = json_kinds.answers(single)
     if answers == "turned":
         raise FileError(
-            f"{file.name}: an object of objects with a label for every pair of keys, of tasks and workers or of workers and "
-            f"tasks; name format='peerannot' if the outer keys are tasks, otherwise convert the file to a table"
+            f"{file.name}: an object of objects with labels, of tasks and their workers or of workers and their tasks; "
+            f"name format='peerannot' if the outer keys are tasks, otherwise convert the file to a table"
         )
     if answers == "yes":
         return "peerannot"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -16,6 +17,11 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("nbformat", "cells"), "a Jupyter notebook"),
     (("shapes", "imagePath"), "LabelMe's shapes, which are not labels of whole items"),
     (("_via_img_metadata",), "regions of VGG Image Annotator, which are not labels of whole items"),
+    (("project", "attribute", "metadata", "view"), "marks of VGG Image Annotator, without the people who made them"),
+    (("dm_format_version", "items"), "Datumaro's annotations, without the people who made them"),
+    (("categories", "items", "info"), "Datumaro's annotations, without the people who made them"),
+    (("export_format_version", "label_classes"), "Hasty's boxes and segments, which are not labels of whole items"),
+    (("hits", "took"), "the answer of a search engine; the records are under 'hits.hits'"),
     (("$schema",), "a schema or a configuration"),
     (("compilerOptions",), "a configuration of TypeScript"),
     (("dependencies", "version"), "a description of a package"),
@@ -28,11 +34,14 @@ _TOOLS: tuple[tuple[dict[str, type], str, str], ...] = (
     ({"label_hash": str, "data_units": dict}, "Encord", "'data_title', 'createdBy' and 'classification_answers'"),
     ({"metadata": dict, "instances": list}, "SuperAnnotate", "'metadata.name', 'createdBy' and 'className'"),
     ({"annotatable": dict, "entities": list}, "tagtog", "the file, 'confidence.who' and 'metas'"),
+    ({"item": dict, "annotations": list, "version": str}, "V7 Darwin", "'item.name', 'annotators' and 'name'"),
+    ({"objects": list, "tags": list, "size": dict}, "Supervisely", "the file, 'labelerLogin' and 'tags'"),
     ({"examples": list, "relations": list}, "LightTag", "'example_id', 'annotated_by' and 'classifications'"),
     ({"task_id": str, "type": str, "response": dict}, "Scale", "'task_id', the worker and 'response'"),
 )
 # Tools whose keys are common words: the objects under them are not empty.
 _WEAK = ("SuperAnnotate", "Scale")
+_DIGIT = re.compile(r"\d")
 # Shares of answers whose label is given by other workers, and to other tasks, from which labels are taken for common classes.
 _SHARED = 0.7
 
@@ -43,6 +52,9 @@ def description(document: Any) -> str | None:
         return None
     if document.get("type") not in (None, "FeatureCollection", "Feature") and "features" in document:
         return None
+    inner = next(iter(document.values()), None)
+    if isinstance(inner, Mapping) and {"filename", "regions", "file_attributes"} <= set(inner):
+        return "regions of VGG Image Annotator, which are not labels of whole items"
     return next((kind for keys, kind in _OTHERS if all(key in document for key in keys)), None)
 
 
@@ -97,7 +109,7 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
 
     Configurations, tables and counts have the same form. In answers, tasks and workers are numbers, or the labels are classes
     that several workers use and several tasks receive. ``"turned"`` says that it may as well map workers to tasks: everyone
-    labelled everything, and the inner keys are at least as many as the outer ones.
+    labelled everything, and the inner keys are at least as many as the outer ones; or only the inner keys have numbers.
     """
     if not isinstance(document, Mapping) or not document or not all(isinstance(v, Mapping) for v in document.values()):
         return "no"
@@ -112,7 +124,9 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
     ):
         return "no"
     tasks_numbered = numbered(list(document)) and not all(map(_number, workers))
-    return "turned" if complete and len(workers) >= len(document) and not tasks_numbered else "yes"
+    # Tasks have numbers more often than people do.
+    named = len(document) > 1 and all(map(_number, workers)) and not any(map(_DIGIT.search, document))
+    return "turned" if (complete and len(workers) >= len(document) and not tasks_numbered) or named else "yes"
 
 
 def _may_be_class(label: Any) -> bool:

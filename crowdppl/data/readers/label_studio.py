@@ -22,6 +22,11 @@ _BESIDE = {
     "predictions": "predictions of models are not read: they are no annotations of a worker",
     "drafts": "drafts are not read: their annotators have not submitted them",
 }
+# Annotations that are not independent of another one, or of what a model said: what they were made from.
+_ORIGINS = {
+    "parent_annotation": "another annotation, and are not independent of it",
+    "parent_prediction": "a prediction of a model, which their workers saw",
+}
 METADATA = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 
 
@@ -84,6 +89,10 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
             elif not labels and results and results == parts_here:
                 continue  # counted with its regions
             else:
+                for origin, what in _ORIGINS.items():
+                    rows.note(
+                        f"{{}} annotations were begun as a copy of {what}", int(annotation.get(origin) is not None)
+                    )
                 created, seconds = annotation.get("created_at"), annotation.get("lead_time")
                 rows.add(key, worker, labels, created, seconds, where=where, record=n)
         for name, reason in _BESIDE.items():

@@ -24,6 +24,8 @@ _CHOICE = re.compile(
 )
 _COMPARED = re.compile(r"(?P<first>\w+)\s*(?P<sign>>+|<+)\s*(?P<second>\w+)")
 _WORDS = re.compile(r"\s*(?:[\s~]|\b(?:and|or|und|oder|et|ou)\b)\s*")
+# Signs between the labels of a list that stand in no single label: of Chinese and Japanese, dots and pairs of colons.
+_LISTED = re.compile("\\s*(?:[\u3001\uff0c\uff1b\u30fb\u00b7\u2022\u00a6\u061b\u060c]|::)\\s*")
 _EITHER_OF = re.compile(r"\b(?:or|oder|ou)\b")
 _ENDINGS, _STEM = ("ed", "d", "s"), 4
 # Words that are not those that they are without an ending.
@@ -107,12 +109,13 @@ def _turned(plain: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def _other_order(plain: dict[str, str]) -> list[tuple[str, str]]:
-    """Return pairs of the same words in two orders, where each word is a label, too: a set of labels."""
+    """Return pairs of the same words in two orders, a set of labels: each is a label, too, or signs of lists stand between."""
     pairs = []
     seen: dict[tuple[str, ...], str] = {}
     for text, name in plain.items():
-        parts = sorted(_WORDS.split(text))
-        if len(parts) > 1 and all(part in plain for part in parts):
+        listed = sorted(folded(part) for part in _LISTED.split(name))
+        parts = listed if len(listed) > 1 else sorted(_WORDS.split(text))
+        if len(parts) > 1 and (len(listed) > 1 or all(part in plain for part in parts)):
             # Both of two are not one of them.
             key = (*parts, "or" if _EITHER_OF.search(text) else "and")
             if key in seen:

@@ -52,6 +52,9 @@ _QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
 _NUMBERED = re.compile(r"[^\W\d_]{3,}(?:[ :-]|(?=0))0*(0|[1-9]\d*)")
 # Zeros before a number behind letters, as of W01 but not of a time, and the number of a copy or of another account in brackets.
 _PADDED, _AGAIN = re.compile(r"(?<=[^\d.,:])0+(?=\d)"), re.compile(r" ?\(\d\)$")
+# A title, the address of a mail as a link, and the account of a computer within a domain: CORP\\ann.
+_TITLE = re.compile(r"(dr|prof|mr|mrs|ms|mx|herr|frau|mme|sr|sra) (?=[^\W\d_]{2})")
+_MAIL, _DOMAIN = "mailto:", re.compile(r"[\w.-]+\\([\w.-]+)")
 # An identifier of a researcher, and addresses whose dots do not count.
 _ORCID, _DOTS = "orcid.org/", ("gmail.com", "googlemail.com")
 
@@ -75,7 +78,18 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
             other = next((first[shorter] for shorter in _shorter(form, role) if shorter in first), name)
         if other != name and not {name, other} <= alike and not _as_number(name) == _as_number(other) != "":
             pairs.append((name, other))
+    pairs += _initials(dict(zip(forms, texts, strict=True))) if role == "worker" else []
     return [*padded, *(pair for pair in pairs if pair not in padded)]
+
+
+def _initials(forms: dict[str, str]) -> list[tuple[str, str]]:
+    """Return pairs of a name with an initial and the only one that it may stand for: ``A. Lee`` and ``Ann Lee``."""
+    full: dict[str, list[str]] = {}
+    for form in forms:
+        first, _, last = form.partition(" ")
+        if len(first) > 1 and len(last) > 1 and (first + last.replace(" ", "")).isalpha():
+            full.setdefault(f"{first[0]} {last}", []).append(form)
+    return [(forms[short], forms[long[0]]) for short, long in full.items() if short in forms and len(long) == 1]
 
 
 def _padded(texts: Sequence[str]) -> list[tuple[str, str]]:
@@ -129,6 +143,8 @@ def _form(name: str, role: str) -> str:
     if role not in PEOPLE and name.isascii() and not _SPECIAL.search(name):
         return _form_of_path(name)
     text = decoded(name)
+    if role in PEOPLE and (account := _DOMAIN.fullmatch(text) if "\\" in text else None):
+        text = account[1]
     if role in PEOPLE and "@" in text and (address := _WITH_ADDRESS.fullmatch(text.strip())):
         text = address[1]
     text = unquote(text) if "%" in text else text
@@ -150,11 +166,13 @@ def _form(name: str, role: str) -> str:
         text = f"{rest} {last}" if comma else text
         if not text.isascii():
             text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
-        text = text.removeprefix(_ORCID)
+        text = text.removeprefix(_ORCID).removeprefix(_MAIL)
         text, at, place = text.partition("@")
         if at and text:
             text, place = _of_mailbox(text, place)
-        return in_words(text, " ") + (at + place if text else place)
+        words = in_words(text, " ")
+        words = _TITLE.sub("", words) if " " in words and _TITLE.match(words) else words
+        return words + (at + place if text else place)
     text = _HASH.sub("", text) if text[:1] == "#" else text
     # White space is single spaces by now.
     return (_GAPS.sub(" ", text) if "_" in text else text).strip()

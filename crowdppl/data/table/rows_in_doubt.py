@@ -17,6 +17,7 @@ from crowdppl.data.table.columns_alike import notes_on_names, notes_on_people
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.identifiers import storable
 from crowdppl.data.table.missing_words import EITHER, MARKS, PROGRAMS
+from crowdppl.data.table.places_in_doubt import PART, PLACE
 from crowdppl.data.table.questions import USUAL
 from crowdppl.errors import listed
 
@@ -98,7 +99,7 @@ _COUNT = re.compile(
 )
 # Names of columns of which the values are looked at. Inputs, which may be long texts, and further identifiers are looked at
 # where they were read anyway.
-_TELLING = (_STATUS, _COUNTS, _ENDED, _PART, _VERSION, _CORRECTED, _COUNT, _TRUE, _KIND, _KIND_FLAG)
+_TELLING = (_STATUS, _COUNTS, _ENDED, _PART, _VERSION, _CORRECTED, _COUNT, _TRUE, _KIND, _KIND_FLAG, PLACE, PART)
 # Kinds of types of numbers, and of dates and durations.
 _NUMBERS, _DATES = "iuf", "mM"
 # A date has a digit other than 0, which a date of zeros has not; that of the first year is the smallest of some programs.

@@ -21,6 +21,8 @@ _QUOTES = dict.fromkeys("‘’‚‛′`´", "'") | dict.fromkeys("“”„‟
 # Letters of other scripts that look like Latin ones in every type.
 _LATIN = dict(zip("АВЕЅІЈКМНОРСТУХаеоѕіјрсух", "ABESIJKMHOPCTYXaeosijpcyx", strict=True))
 _LATIN |= dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABEZHIKMNOPTYXo", strict=True))
+# The i without a dot of Turkish, whose capital is I.
+_LATIN["\u0131"] = "i"
 _TABLE = str.maketrans(_QUOTES | {"−": "-"})
 _HOMOGLYPHS = str.maketrans(_LATIN)
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")

@@ -34,6 +34,8 @@ _SHEET_DAYS, _SHEET = 25_569, (36_526, 58_441)
 # Where the parts of a date stand that is written as digits, and the years that such a date may have.
 _PLACES = {"y": (0, 4), "m": (4, 6), "d": (6, 8), "h": (8, 10), "n": (10, 12), "s": (12, 14)}
 _YEARS = (1990, 2100)
+# Years in two digits, how many of them such dates span at most, and how many different ones are no chance.
+_SHORT_YEARS, _SPAN, _FEWEST_DATES = (10, 40), 5, 3
 # Numbers that are years rather than seconds; dates before and after years of other calendars.
 _LATE_YEARS, _CALENDAR = (1950, 2060), (1800, 2200)
 # Days since 1970 of 1899-12-30, 1899-12-31, 1900-01-01, 1900-01-02, 1904-01-01, 1980-01-01, 2001-01-01 and 2099-12-31.
@@ -300,8 +302,13 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
             seconds = np.full(len(numbers), np.nan)
             seconds[~np.isnan(numbers)] = read
             return Times(seconds, [], [f"numbers such as {texts[0]} are read as dates"])
-    if whole and bool(_year_last(given).all()):
-        why = f"{given[0]:08.0f} may be a date with the day or the month first, without signs between; write dates as 2024-04-03"
+    first = f"{given[0]:0{8 if given.max() >= 1e6 else 6}.0f}"
+    if whole and _short_years(given) == "first":
+        return Times(
+            numbers, [], [f"numbers such as {first} are read as seconds; they may be dates: write these as 2024-04-03"]
+        )
+    if whole and (bool(_year_last(given).all()) or _short_years(given) == "last"):
+        why = f"{first} may be a date with the day or the month first, without signs between; write dates as 2024-04-03"
         return Times(np.full(len(numbers), np.nan), [Fault(np.flatnonzero(~np.isnan(numbers)).tolist(), why)], [])
     if whole and _LATE_YEARS[0] <= given.min() and given.max() <= _LATE_YEARS[1]:
         return Times(numbers, [], [f"numbers such as {given[0]:.0f} are read as seconds; they may be years"])
@@ -319,6 +326,19 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
         f"write them since 1970"
     )
     return Times((numbers - _SHEET_DAYS) * 86_400, [], [note])
+
+
+def _short_years(numbers: Array) -> str | None:
+    """Return whether all numbers are dates of six digits, with the year ``"first"`` or ``"last"``; ``None`` for others."""
+    a, b, c = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    if numbers.max() >= 1e6 or len(np.unique(numbers)) < _FEWEST_DATES:
+        return None
+    for day, month, year, place in ((high, low, c, "last"), (c, b, a, "first")):
+        dates = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        if dates.all() and year.min() >= _SHORT_YEARS[0] and year.max() <= _SHORT_YEARS[1] and np.ptp(year) <= _SPAN:
+            return place
+    return None
 
 
 def _year_last(numbers: Array) -> Array:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.table import questions
@@ -32,6 +35,10 @@ _PERHAPS_ANSWERS = (
         "completion",
     ),
     *("sample", "sample_id", "sample_index", "try", "k", "draw", "response", "response_id", "output_id"),
+)
+# The same names with the word for a number behind them, and those of places in a conversation.
+_NUMBERED = re.compile(
+    rf"({'|'.join(_PERHAPS_ANSWERS)}|turn|answer|output|epoch|repeat)_?(id|idx|index|no|nr|num|number|n)?"
 )
 # Columns that tell whose answer a row is on, and who gave it.
 _WHO = ("item", "judge", "annotator", "system", "opponent", "answer", "run")
@@ -64,7 +71,7 @@ def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> lis
     """Return notes on columns that may state criteria, and were not used.
 
     Of a usual name are those whose values differ on an item, but not for one judge. Of another name are those for which each
-    judge has a verdict on each answer under each value; numbers, which may count runs, are left out.
+    judge has a verdict on each answer under each value; numbers may count answers, or runs.
     """
     notes = []
     who, item = (questions.joint_codes(frame, of) for of in (_who(columns), [columns["item"]]))
@@ -87,7 +94,26 @@ def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> lis
                 f"repeated calls on one question; if the column states what was judged, name it with criterion=..."
             )
             break
-    return notes
+    # Pairs are judged in both orders, and items by several versions of a judge.
+    more = [columns[role] for role in ("swapped", "version") if columns.get(role) is not None]
+    return notes or _untold(frame, questions.joint_codes(frame, [*_who(columns), *more]), source)
+
+
+def _untold(frame: pd.DataFrame, who: npt.NDArray[np.int64], source: str) -> list[str]:
+    """Return a note where a judge has several verdicts on an answer and no column says why; rows that are copies are none."""
+    rows = ~pd.Series(who).duplicated(keep=False).to_numpy()
+    if rows.all():
+        return []
+    again = np.flatnonzero(~rows)
+    again = again[~values.repeated_rows(frame.iloc[again])]
+    counts = np.unique(who[again], return_counts=True)[1]
+    if not (counts > 1).any():
+        return []
+    return [
+        f"{source}: {int((counts > 1).sum()):,} pairs of judge and item have several verdicts, which no column that is read "
+        f"tells apart; they are taken for repeated calls of a judge on one answer; if they are on several answers of a system, "
+        f"number these in a column 'answer'"
+    ]
 
 
 def _perhaps_answers(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> list[str]:
@@ -98,7 +124,13 @@ def _perhaps_answers(frame: pd.DataFrame, columns: Mapping[str, Any], source: st
     who = questions.joint_codes(frame, of_judge)
     for column in (columns.get("run"), *questions.unused(frame, columns.values())):
         plain = str(column).strip().lower().replace(" ", "_")
-        if column is not None and plain in _PERHAPS_ANSWERS and questions.tells_apart(frame[column], who):
+        if column is None:
+            continue
+        # Of pairs, other numbers may say which answer was first.
+        counts = column != columns.get("run") and columns.get("opponent") is None
+        counts &= pd.api.types.is_numeric_dtype(frame[column].dtype)
+        named = bool(_NUMBERED.fullmatch(plain)) and questions.tells_apart(frame[column], who)
+        if named or (counts and plain not in RUNS and questions.tells_apart(frame[column], who, every=True)):
             return [
                 f"{source}: judges have several verdicts on an item, which column {str(column)!r} tells apart; they are read as "
                 f"repeated calls of a judge on one answer; if they are on several answers of a system, name it with "

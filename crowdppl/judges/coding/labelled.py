@@ -30,8 +30,14 @@ _SENTENCES = (
         re.DOTALL | re.IGNORECASE,
     ),
 )
+# Words before a verdict at the end of a sentence: the answer is right, I choose A.
+_STATES = frozenset(
+    ("is", "was", "be", "as", "are", "say", "says", "choose", "pick", "select", "answer", "grade", "rate", "rated")
+)
 # Replies of judges that give no verdict.
 _FAILED = re.compile(
+    r"\b[45]\d\d\W{1,3}(bad request|unauthorized|forbidden|not found|too many requests|internal server error|bad gateway"
+    r"|service unavailable|gateway time-?out|overloaded)\b|^\W*(inconclusive|indeterminate|undetermined)\W*$|"
     r"\b(time(d)? ?out|rate[ _-]?limit(ed)?|quota exceeded|content[ _-]filter(ed)?|safety|blocked|as an ai)\b"
     r"|\b(can't|cannot|can not|unable to|won't) (answer|assist|help|evaluate|judge|comply|provide)\b"
     r"|^(i('m| am)? )?(sorry|cannot|can't|can not|unable)\b|^i (won't|will not|refuse)\b",
@@ -49,6 +55,8 @@ _NUMBER = re.compile(
 # Number of grades with decimals that are classes, and the steps of more; rows from which verdicts are compared with their number,
 # the share of different ones from which they are no classes, and the words of a reply with a reason.
 MOST_GRADES, STEPS, ENOUGH, MOSTLY, REPLY = 11, 2, 20, 0.8, 4
+# Replies without a verdict are at most one row in so many.
+RARE = 4
 
 
 class Labelled(NamedTuple):
@@ -113,7 +121,7 @@ def labelled(
     }
     _review(names, noted, table.source, notes)
     if labels is None:
-        notes += _perhaps_nothing(names, table.source)
+        notes += _perhaps_nothing(names, np.bincount(codes, minlength=len(names)).tolist(), table.source)
         notes += _sentences(names, table.source)
     return Labelled(label, names, verdict.state, ordered)
 
@@ -255,6 +263,8 @@ def _sentences(names: Array, source: str) -> list[str]:
     plain = {bare(name): name for name in names.tolist() if isinstance(name, str)}
     for name in plain.values():
         ends = [part for form in _SENTENCES if (match := form.fullmatch(name.strip())) for part in match.groups()]
+        words = name.split()
+        ends += words[-1:] if len(words) > 2 and words[-2].casefold() in _STATES else []
         end = next((plain[key] for part in ends if (key := bare(part)) in plain and plain[key] != name), None)
         if end is not None:
             return [
@@ -264,12 +274,25 @@ def _sentences(names: Array, source: str) -> list[str]:
     return []
 
 
-def _perhaps_nothing(names: Array, source: str) -> list[str]:
-    """Return a note on verdicts that may stand for none, such as "timeout", -1, or a reply without a verdict."""
+def _perhaps_nothing(names: Array, counts: Sequence[int], source: str) -> list[str]:
+    """Return a note on verdicts that may stand for none, such as "timeout", -1, or a reply without a verdict.
+
+    Such replies are rare texts, mostly different, of more words than the classes have.
+
+    Args:
+        names: the classes, ``(K,)``.
+        counts: number of rows with each.
+        source: name of the table in messages.
+    """
     texts = [str(name) for name in names.tolist()]
     doubtful = codes_for_nothing(texts)
     if names.dtype == object:
         failed = [text for text in texts if _FAILED.search(text)]
+        plain = [text for text in texts if len(text.split()) < REPLY - 1]
+        long = [n for n, text in enumerate(texts) if len(text.split()) >= REPLY - 1 and not polarity(bare(text))]
+        rows = sum(counts[n] for n in long)
+        if len(plain) > 1 and rows <= 2 * len(long) and RARE * rows <= sum(counts):
+            failed += [texts[n] for n in long if not set(map(bare, texts[n].split())) & set(map(bare, plain))]
         nothing, unclear = words_for_nothing(texts)
         doubtful = list(dict.fromkeys([*doubtful, *sorted(nothing), *unclear, *failed]))
     if not doubtful or len(doubtful) == len(texts):

@@ -112,12 +112,12 @@ class Table:
             return np.full(len(self.frame), np.nan)
         return values.numbers(column, role, self.where(role), at_least)
 
-    def times(self, role: str) -> npt.NDArray[np.datetime64]:
-        """Return a column of times ``(n,)``, NaT if blank."""
+    def times(self, role: str, notes: list[str]) -> npt.NDArray[np.datetime64]:
+        """Return a column of times ``(n,)``, NaT if blank; ``notes`` receives how they were read."""
         column = self.column(role)
         if column is None:
             return np.full(len(self.frame), np.datetime64("NaT", "us"))
-        return values.times(column, self.where(role))
+        return values.times(column, self.where(role), notes)
 
     def orders(self, role: str) -> npt.NDArray[np.int8]:
         """Return a column of true and false ``(n,)``: 1, 0, -1 if blank."""

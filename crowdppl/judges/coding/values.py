@@ -10,7 +10,7 @@ import pandas as pd
 
 from crowdppl.data.table.identifiers import Coded, coded, rows_text
 from crowdppl.data.table.questions import codes
-from crowdppl.data.table.timestamps import since_1970
+from crowdppl.data.table.timestamps import EPOCH, since_1970
 from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]
@@ -75,23 +75,35 @@ def numbers(column: pd.Series[Any], what: str, where: str, at_least: float | Non
     return number
 
 
-def times(column: pd.Series[Any], where: str) -> npt.NDArray[np.datetime64]:
+def times(column: pd.Series[Any], where: str, notes: list[str]) -> npt.NDArray[np.datetime64]:
     """Return dates, or numbers of seconds or milliseconds since 1970, as ``datetime64[us]`` in UTC, NaT if blank.
+
+    Args:
+        column: as in the table, ``(n,)``.
+        where: location of the column, for messages.
+        notes: receives how the times were read, where a convention decides.
 
     Raises:
         DataError: for other values.
     """
     values, blank = _stated(column)
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        seconds = since_1970(column)[0].to_numpy(dtype=float)
-    else:
-        number = pd.to_numeric(values, errors="coerce")
-        dates = number.isna() & ~blank
-        seconds = number.to_numpy(dtype=float, na_value=np.nan)
-        seconds = np.where(np.abs(seconds) >= _MILLISECONDS, seconds / 1000, seconds)
-        if dates.any():
-            seconds[dates] = since_1970(values[dates])[0].to_numpy(dtype=float)
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    seconds = np.full(len(column), np.nan)
+    why = ""
+    # Tools of one log may write numbers and dates, and seconds and milliseconds.
+    for rows in (~np.isnan(numbers), np.isnan(numbers) & ~blank.to_numpy()):
+        if rows.any():
+            read, how = since_1970(column[rows])
+            seconds[rows] = read.to_numpy(dtype=float)
+            unread = np.isnan(seconds[rows]).any()
+            notes += [f"{where}: {note}" for note in how if not unread]
+            why = next((note.partition(" left out: ")[2] for note in how if unread and "first" in note), why)
+    seconds = np.where(np.isnan(seconds) & (np.abs(numbers) >= EPOCH), numbers, seconds)
+    seconds = np.where(np.abs(seconds) >= _MILLISECONDS, seconds / 1000, seconds)
     wrong = ~blank.to_numpy() & ~(np.abs(seconds) < _LATEST)
+    if wrong.any() and why:  # the day or the month comes first
+        advice = why.rpartition("write ")[2]
+        raise DataError(f"{where}, {rows_text(np.flatnonzero(wrong))}: {why.partition(';')[0]}; write {advice}")
     _refuse(values, wrong, where, "is not a date, or a number of seconds since 1970; correct it or leave it blank")
     out = np.full(len(seconds), np.datetime64("NaT", "us"))
     present = np.isfinite(seconds)

@@ -71,7 +71,7 @@ def fields_of(
     long = lengths(table, Coded(unit.item, unit.items), unit.turned, stated=length_stated, notes=notes)
     kept = ~_copies(table, notes)
     scores, costs, seconds = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
-    times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
+    times, orders, versions = table.times("when", notes), table.orders("swapped"), table.names("version")
     classes = None if labels is None else list(arguments.a_list("labels", labels))
     verdicts = labelled(table, judges.codes, state_words(*words, classes), classes, ordered, notes)
     if labels is None:

@@ -73,7 +73,7 @@ def by_side(
             odd = (n, values[n]) if odd is None else odd
     either = set(one) & set(other)
     several = len(named) > 2 or (bool(either) and (len(named) == 2 or set(named) <= either))
-    if not several or not set(named) - _UNCLEAR - _TIES:
+    if not set(named) - _UNCLEAR - _TIES or (not several and odd is None):
         return column
     if odd is not None:
         if rows >= _MOSTLY * len(column):

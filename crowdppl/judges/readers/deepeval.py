@@ -39,7 +39,7 @@ def deepeval(content: Content, rows: Collector) -> None:
     ``actualOutput`` of one item are different answers, whose length is the number of characters.
 
     An entry with an ``error`` counts as failed in DeepEval. Here it is ``UNPARSEABLE`` if the error says that the judge's reply
-    was not the JSON that was wanted, and otherwise ``MISSING``.
+    was not the JSON that was wanted, and otherwise ``MISSING``, as are metrics that were ``skipped``.
 
     Sources: https://deepeval.com/docs/evaluation-flags-and-configs, and the classes ``MetricData``, ``LLMApiTestCase`` and
     ``TestRun`` of https://github.com/confident-ai/deepeval. Uncertain: ``metricsMetadata`` of early versions, whose verdict is
@@ -68,7 +68,7 @@ def deepeval(content: Content, rows: Collector) -> None:
                 name if seen[name, str(model)] == 1 else f"{name} {seen[name, str(model)]}",
                 _success(metric),
                 model=model,
-                state=_state(metric.get("error")),
+                state=State.MISSING if metric.get("skipped") is True else _state(metric.get("error")),
                 score=metric.get("score"),
                 cost=first(metric, "evaluationCost", "evaluation_cost"),
                 system=None if system is None else str(system),

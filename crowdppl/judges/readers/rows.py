@@ -176,6 +176,9 @@ class Collector:
                 f"{self.source}: no verdict in this file of {description}{f' (left out: {left_out})' if left_out else ''}; "
                 f"export the scores, too"
             )
+        if again := _again(self.rows):
+            why = "if a log continues another one, leave the earlier one out, since they count twice"
+            self.notes.append(f"{self.source}: {again:,} verdicts equal another one on the same sample; {why}")
         _tell_samples_apart([*self.rows, *self.people])
         rows, people = self._chosen(metric)
         metrics = list(dict.fromkeys(row["metric"] for row in rows))
@@ -263,6 +266,12 @@ def _hashable(value: Any) -> Any:
     return value if isinstance(value, (str, int, type(None))) else json.dumps(value, sort_keys=True, default=str)
 
 
+def _again(rows: list[dict[str, Any]]) -> int:
+    """Return the number of verdicts that equal an earlier one on the same sample, as in the log of a run that was continued."""
+    sampled = [row for row in rows if row.get("sample") is not None]
+    return len(sampled) - len({tuple(_hashable(row[name]) for name in row if name != "when") for row in sampled})
+
+
 def _tell_samples_apart(rows: list[dict[str, Any]]) -> None:
     """Give answers of one number, such as those of the first epoch of two logs, the names of their samples.
 
@@ -278,8 +287,9 @@ def _tell_samples_apart(rows: list[dict[str, Any]]) -> None:
             samples.setdefault(key(row), set()).add(_hashable(row["sample"]))
     several = {one for one, names in samples.items() if len(names) > 1}
     for row in rows if several else ():
-        if row.get("sample") is not None and key(row) in several:
-            row["answer"] = str(row["sample"])
+        twice = row.get("sample") is not None and key(row) in several
+        answer = row["sample"] if twice else row.get("answer")
+        row["answer"] = None if answer is None else str(answer)  # beside texts, numbers are texts, too
     for row in rows:
         row.pop("sample", None)
 
