@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -38,10 +39,11 @@ class CompiledStep:
     @property
     def size(self) -> int:
         """The number of parameters in a vector."""
-        return sum(math.prod(shape) for shape in self._held().values())
+        return sum(math.prod(shape) for shape in self._held.values())
 
+    @cached_property
     def _held(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape in which each site is held."""
+        """The shape in which each site is held."""
         return {name: (*shape, 2) if name in self.betas else shape for name, shape in self.shapes.items()}
 
     def vector(self, parameters: Mapping[str, Tensor], *, shared: bool = False) -> Tensor:
@@ -52,7 +54,7 @@ class CompiledStep:
             shared: whether the vectors may share the memory of the parameters, where these lie side by side.
         """
         parts = []
-        for name, shape in self._held().items():
+        for name, shape in self._held.items():
             value = parameters[name].double()
             value = torch.stack([value, 1 - value], -1) if name in self.betas else value
             parts.append(value.flatten(-len(shape)) if shape else value.unsqueeze(-1))
@@ -61,7 +63,7 @@ class CompiledStep:
 
     def parameters(self, vector: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         """Return the sites ``(..., *shape)`` of vectors ``(..., P)``, in a floating type."""
-        held = self._held()
+        held = self._held
         parts = vector.to(dtype).split([math.prod(shape) for shape in held.values()], -1)
         out = {}
         for (name, shape), part in zip(held.items(), parts, strict=True):

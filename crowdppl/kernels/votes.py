@@ -10,7 +10,10 @@ from zlib import crc32
 
 import numpy as np
 
-from crowdppl.kernels.code_cache import borrowed, compiled, inner
+from crowdppl.kernels import items, simd
+from crowdppl.kernels.code_cache import borrowed, compiled, inline, inner
+from crowdppl.kernels.items import BEGIN, multiply
+from crowdppl.kernels.simd import add_to, set_to, zeros
 
 # Standard deviation of a preference; Newton steps in an M step; largest change in one, the first share of it that is tried, the
 # factor that shortens it, and how often one is tried; crowdppl.model.weighted_votes has the same.
@@ -22,8 +25,8 @@ SLACK = 1e-9
 # Below the first a product of probabilities may have lost digits; below the second its logarithm is taken.
 LOST, SMALL = 1e-280, 1e-100
 
-# Start, column, known; responsibilities; competence, preferences, mean and variance; counts, table, correct.
-SIGNATURE = "f8(u8[::1], u4[::1], i2[::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[::1])"
+# Start, column, known; counts, size; competence, preferences, mean and variance; table, correct.
+SIGNATURE = "f8(u8[::1], u4[::1], i2[::1], f8[:,::1], f8[::1], f8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1])"
 
 
 @inner
@@ -125,43 +128,58 @@ def _weigh_by_logs(prior: Any, only: Any, table: Any, column: Any, first: Any, e
     return top + math.log(weight)
 
 
+@inline
+def _add_to_counts(p: Any, counts: Any, column: Any, first: Any, end: Any) -> None:
+    """Add the probabilities ``p (W,)`` of an item's classes to the ``counts (J*K*W,)`` of its labels."""
+    width = np.uint64(p.shape[0])
+    if width == np.uint64(2):
+        two = set_to(zeros(2, 2), p, BEGIN)
+        for n in range(first, end):
+            add_to(two, counts, np.uint64(column[n]) * width)
+    elif width == np.uint64(4):
+        four = set_to(zeros(4, 4), p, BEGIN)
+        for n in range(first, end):
+            add_to(four, counts, np.uint64(column[n]) * width)
+    else:
+        for n in range(first, end):
+            row = np.uint64(column[n]) * width
+            for k in range(p.shape[0]):
+                counts[row + np.uint64(k)] += p[k]
+
+
 @cache
 def learning() -> Any:
-    """Return the compiled step.
+    """Return the compiled step: the M step from expected counts, and the E step that follows.
 
-    Its arguments, for ``N`` items, ``J`` workers, ``K`` classes: the data as :func:`crowdppl.kernels.chains.sweeps` takes them;
-    responsibilities ``r (N, K)``, the workers' ``a (J,)`` and ``b (J, K)``, and ``crowd (2,)``, mean and variance of the
-    competence, all of which are changed; memory for ``counts (J, K, K)`` and ``table (J*K, K)``; and ``correct (J,)``, the mean
-    over classes of the probability of the correct label, written. It returns the log-likelihood.
+    Its arguments, for ``N`` items, ``J`` workers, ``K`` classes, in rows of ``W`` numbers
+    (:func:`crowdppl.kernels.items.width_of`): the data as :func:`crowdppl.kernels.chains.sweeps` takes them; expected labels
+    ``counts (J*K, W)`` = (worker and label, class) and items ``size (W,)`` by class, zero from ``K`` on; the workers' ``a (J,)``
+    and ``b (J, K)``, and ``crowd (2,)``, mean and variance of the competence; all of which are changed; ``table (J*K, W)``, zero
+    from ``K`` on, and ``correct (J,)``, the mean over classes of the probability of the correct label, which are written. It
+    returns the log-likelihood.
     """
 
     def run(
         start: Any,
         column: Any,
         known: Any,
-        r: Any,
+        counts: Any,
+        size: Any,
         a: Any,
         b: Any,
         crowd: Any,
-        counts: Any,
         table: Any,
         correct: Any,
     ) -> Any:
-        start, column, known, r = borrowed(start), borrowed(column), borrowed(known), borrowed(r)
-        table, rows = borrowed(table), borrowed(counts.reshape(-1, counts.shape[2]))
-        N, K, J = r.shape[0], r.shape[1], b.shape[0]
-        prior, room, p = np.ones(K), np.empty((8, K)), table.reshape(J, K, K)
-        rows[:] = 0.0
-        for i in range(N):
-            for k in range(K):
-                prior[k] += r[i, k]
-            for n in range(start[i], start[i + 1]):
-                row = np.intp(column[n])
-                for k in range(K):
-                    rows[row, k] += r[i, k]
-        variance, mean = 0.0, 0.0
+        start, column, known = borrowed(start), borrowed(column), borrowed(known)
+        table, counts = borrowed(table), borrowed(counts)
+        N, W, J, K = known.shape[0], table.shape[1], b.shape[0], b.shape[1]
+        own = np.zeros((3, W))
+        prior, some, r = borrowed(own[0]), borrowed(own[1]), borrowed(own[2])
+        room, p, n_of = np.empty((8, K)), table.reshape(J, K, W), counts.reshape(J, K, W)
+        variance, mean, whole = 0.0, 0.0, 0.0
         for j in range(J):
-            a[j], bend = _raise_worker(a[j], b[j], counts[j], crowd, room, p[j])
+            a[j], bend = _raise_worker(a[j], b[j], n_of[j], crowd, room, p[j])
             mean += a[j]
             variance += 1.0 / bend
             correct[j] = 0.0
@@ -171,36 +189,42 @@ def learning() -> Any:
         for j in range(J):
             variance += (a[j] - crowd[0]) ** 2
         crowd[1] = (variance + 2.0) / (J + 2.0)
-        whole = 0.0
         for k in range(K):
+            prior[k] = 1.0 + size[k]
             whole += prior[k]
         for k in range(K):
             prior[k] /= whole
+        flat, expected = table.reshape(-1), counts.reshape(-1)
+        expected[:], size[:] = 0.0, 0.0
         total, product = 0.0, 1.0
         for i in range(N):
             first, end, only, weight = start[i], start[i + 1], np.intp(known[i]), 0.0
             for k in range(K):
-                r[i, k] = prior[k] if only < 0 or k == only else 0.0
-            for n in range(first, end):
-                row = np.intp(column[n])
-                for k in range(K):
-                    r[i, k] *= table[row, k]
+                some[k] = prior[k] if only < 0 or k == only else 0.0
+            multiply(some, r, flat, column, first, end)
             for k in range(K):
-                weight += r[i, k]
+                weight += r[k]
             if weight < LOST:
-                total += _weigh_by_logs(prior, only, table, column, first, end, r[i])
-                continue
+                total += _weigh_by_logs(prior[:K], only, table, column, first, end, r[:K])
+            else:
+                for k in range(K):
+                    r[k] /= weight
+                # One logarithm for many items.
+                if weight < SMALL:
+                    total += math.log(weight)
+                else:
+                    product *= weight
+                    if product < SMALL:
+                        total += math.log(product)
+                        product = 1.0
             for k in range(K):
-                r[i, k] /= weight
-            # One logarithm for many items.
-            if weight < SMALL:
-                total += math.log(weight)
-                continue
-            product *= weight
-            if product < SMALL:
-                total += math.log(product)
-                product = 1.0
+                size[k] += r[k]
+            _add_to_counts(r, expected, column, first, end)
+        own[0, 0] = 0.0  # what is borrowed from it ends before
         return total + math.log(product)
 
-    run.__qualname__ += f".{crc32(Path(__file__).read_bytes()):08x}"
+    digest = 0
+    for path in (__file__, str(items.__file__), str(simd.__file__)):
+        digest = crc32(Path(path).read_bytes(), digest)
+    run.__qualname__ += f".{digest:08x}"
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")

@@ -196,16 +196,19 @@ def _learned(data: Annotations, r: Tensor) -> Iterator[Tensor]:
 
 def _compiled_steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
     """Take the steps of :func:`_steps` by the compiled function."""
-    J, K = data.J, data.K
+    from crowdppl.kernels.items import width_of  # here: slow to import
+
+    J, K, W = data.J, data.K, int(width_of(data.K))
     start = np.zeros(data.N + 1, dtype=np.uint64)
     np.cumsum(data.annotations_per_item.numpy(), out=start[1:])
-    column = (data.worker * K + data.label).numpy().astype(np.uint32)
-    known, shares = data.truth.numpy().astype(np.int16), r.numpy().copy()
-    a, b, crowd = np.full(J, START[0]), np.zeros((J, K)), np.array([START[0], START[1] ** 2])
-    counts, table, correct = np.empty((J, K, K)), np.empty((J * K, K)), np.empty(J)
+    code = data.worker * K + data.label
+    column, known = code.numpy().astype(np.uint32), data.truth.numpy().astype(np.int16)
+    counts, size, table = np.zeros((J * K, W)), np.zeros(W), np.zeros((J * K, W))
+    counts[:, :K], size[:K] = sum_by(code, r[data.item], J * K).numpy(), r.sum(0).numpy()
+    a, b, crowd, correct = np.full(J, START[0]), np.zeros((J, K)), np.array([START[0], START[1] ** 2]), np.empty(J)
     earlier = None
     for _ in range(STEPS):
-        now = _kernel()(start, column, known, shares, a, b, crowd, counts, table, correct)
+        now = _kernel()(start, column, known, counts, size, a, b, crowd, table, correct)
         yield _above_chance(torch.from_numpy(correct.copy()), K)
         if earlier is not None and abs(now - earlier) < GAIN * abs(now):
             break

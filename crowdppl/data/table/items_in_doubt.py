@@ -31,7 +31,7 @@ _SUM = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # Part of each such name, and names that are looked at.
-_OF_SUM, _MOST = re.compile("total|sum|result|ergebnis|count|anzahl|average|mean|mittelwert", re.IGNORECASE), 100_000
+_OF_SUM, _MOST = ("total", "sum", "result", "ergebnis", "count", "anzahl", "average", "mean", "mittelwert"), 100_000
 # Workers for an item from which items and workers may be exchanged, items at most, and annotations and the difference between
 # two shares of pairs that agree from which this is no chance.
 _TIMES, _ITEMS, _ENOUGH, _DIFFERENCE = 5, 20, 60, 0.15
@@ -157,11 +157,14 @@ def notes_on_names(items: Array, source: str) -> list[str]:
                 f"{source}: task names such as {commented[0]!r} begin as comments do, and are read; if {it} {they}, delete the "
                 f"rows"
             )
-    known = set(names)
+    # The expression alone would take long to search all names.
+    lower = "\n".join(names).lower()
+    parts, known = [part for part in _OF_SUM if part in lower], set(names)
+    some = re.compile("|".join(parts))
     sums = [
         name
-        for name in names
-        if _OF_SUM.search(name)
+        for name in (names if parts else ())
+        if some.search(name.lower())
         and (match := _SUM.fullmatch(name))
         and (match["before"] or match["behind"]).strip() in known
     ]

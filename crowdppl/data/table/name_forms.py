@@ -33,12 +33,16 @@ _STORES = (
     (re.compile(r"https?://s3[\w.-]*\.amazonaws\.com/(.+)"), r"s3://\1"),
     (re.compile(r"https?://storage\.(?:googleapis|cloud\.google)\.com/(.+)"), r"gs://\1"),
 )
+# Part of each such address, and what a number may begin with.
+_HOSTS, _NUMERALS = (".amazonaws.com/", ".googleapis.com/", ".cloud.google.com/"), frozenset("+-.0123456789")
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
 _FILE_ENDS = ("g", "f", "p", "v", "3", "4", "t", "n", "l", "m")
 _SIGNS = ("+", "-")
 _NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
 _HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d+$)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
+# Signs without which an ASCII name is none of an address with parameters, quoted, escaped, of several words or an e-mail address.
+_SPECIAL = re.compile(r"""[\s%&?="'`\\{}#@,]""")
 # Signs of a text that is escaped, for HTML or an address.
 _ESCAPED = re.compile("[%&]")
 _UUID_LENGTHS = (32, 36)
@@ -122,6 +126,8 @@ def _form(name: str, role: str) -> str:
     # Fast path: most names are plain.
     if (name.isalnum() and name.isascii()) or (name[:1] in _SIGNS and _NUMBER.fullmatch(name)):
         return name.lower()
+    if role not in PEOPLE and name.isascii() and not _SPECIAL.search(name):
+        return _form_of_path(name)
     text = decoded(name)
     if role in PEOPLE and "@" in text and (address := _WITH_ADDRESS.fullmatch(text.strip())):
         text = address[1]
@@ -154,6 +160,18 @@ def _form(name: str, role: str) -> str:
     return (_GAPS.sub(" ", text) if "_" in text else text).strip()
 
 
+def _form_of_path(name: str) -> str:
+    """Return what :func:`_form` does, of an ASCII name of an item with letters, digits, ``/ . : _ -`` and the like alone."""
+    text = _stored(name) if "://" in name else name
+    text = _without_protocol(text) if "//" in text else text
+    text = text.removeprefix("./").rstrip("/").lower()
+    if text[:1] in _NUMERALS:
+        text = same_look(text)
+    if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
+        return text.replace("-", "")
+    return _GAPS.sub(" ", text).strip() if "_" in text else text
+
+
 def _of_mailbox(name: str, place: str) -> tuple[str, str]:
     """Return the two parts of an e-mail address without a tag, ann+2@x.org, and without dots where they do not count."""
     name = name.partition("+")[0] or name
@@ -173,11 +191,20 @@ def _without_protocol(text: str) -> str:
 
 def _unsigned(text: str) -> str:
     """Return an address without signatures and times that it is valid for, and of a store by its usual name."""
+    if "?" not in text:
+        return _stored(text)
     address, mark, query = text.partition("?")
     parts = [(part, part.partition("=")[0]) for part in query.split("&") if part]
     signed = any(_SIGNED.fullmatch(key) for _, key in parts)
     kept = [part for part, key in parts if not (_SIGNATURE.fullmatch(key) or (signed and _BESIDE.fullmatch(key)))]
-    address += "?" + "&".join(kept) if mark and kept else ""
+    return _stored(address + ("?" + "&".join(kept) if mark and kept else ""))
+
+
+def _stored(address: str) -> str:
+    """Return an address, that of a store by its usual name."""
+    # Fast path: any() would take ten times as long.
+    if not (_HOSTS[0] in address or _HOSTS[1] in address or _HOSTS[2] in address):
+        return address
     for form, plain in _STORES:
         if match := form.fullmatch(address):
             return match.expand(plain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +42,12 @@ class Coded:
         column, codes = padded(data.A, padding)
         np.multiply(data.worker.numpy(), data.K, out=codes, casting="unsafe")
         np.add(codes, data.label.numpy(), out=codes, casting="unsafe")
-        anchor = np.empty((0, data.K)) if data.anchor is None else np.ascontiguousarray(data.anchor.double().numpy())
+        anchor = np.empty((0, data.K)) if data.anchor is None else _rows(data.anchor)
         return cls(start, column, data.truth.numpy().astype(np.int16), data.J, data.K, data.dtype, anchor)
+
+    def with_anchor(self, anchor: torch.Tensor) -> Coded:
+        """Return them with another anchor ``(N, K)``."""
+        return replace(self, anchor=_rows(anchor))
 
     @property
     def N(self) -> int:
@@ -79,6 +83,10 @@ class Coded:
             end = max(first + 1, int(np.searchsorted(size, size[first] + rows, side="right")) - 1)
             yield first, end
             first = end
+
+
+def _rows(anchor: torch.Tensor) -> npt.NDArray[np.float64]:
+    return np.ascontiguousarray(anchor.double().numpy())
 
 
 def padded(size: int, more: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -15,7 +16,6 @@ from crowdppl.inference.backends.chains import ROOM, compiled_or_none
 from crowdppl.inference.backends.coded import Coded
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
-from crowdppl.model.base import Parameters
 
 # Multiplications of an E step that one thread takes; of more than so many ranges of items each has its own counts.
 SHARE, RANGES = 2 * 10**6, 4
@@ -51,7 +51,7 @@ class Expected:
 
 
 class EMSteps(Threads):
-    """The two steps of EM for one model and its data.
+    """The two steps of EM for one model and its data, between points: vectors ``(P,)`` of parameters, float64.
 
     Args:
         step: of the model.
@@ -75,9 +75,15 @@ class EMSteps(Threads):
         self.objectives, self.work = np.empty((ranges, 1)), np.empty(step.work)
         super().__init__(ranges)
 
-    def expect(self, theta: Parameters) -> tuple[float, float, Expected]:
-        """Return the objective at some parameters without their log prior, that, and what is expected there."""
-        vector = self.step.vector(theta, shared=True).numpy()
+    def with_anchor(self, anchor: Tensor) -> EMSteps:
+        """Return the steps with another anchor ``(N, K)``, or none, without rows; both write over the same memory."""
+        other = copy(self)
+        other.arrays = self.arrays.with_anchor(anchor)
+        return other
+
+    def expect(self, point: Tensor) -> tuple[float, float, Expected]:
+        """Return the objective at a point ``(P,)`` without its log prior, that, and what is expected there."""
+        vector = point.numpy()
         log_prior = self._log_prior(vector, self.step.sizes, self.step.numbers)
         self._tabulate(vector, self.step.sizes, self.step.numbers, self.table, self.prior)
         self.all([partial(self._some, n) for n in range(len(self.size))])
@@ -104,19 +110,19 @@ class EMSteps(Threads):
             self.objectives[n],
         )
 
-    def begin(self, responsibility: Tensor) -> Parameters:
-        """Return the parameters after the first M step, from responsibilities ``(N, S)``."""
+    def begin(self, responsibility: Tensor) -> Tensor:
+        """Return the point after the first M step, from responsibilities ``(N, S)``."""
         counts = self.data.counts.expected(responsibility).transpose(-1, -2)  # (J, label, state)
         vector = torch.zeros(self.step.size, dtype=torch.float64)
         expected = Expected(counts.reshape(-1, self.step.states).contiguous().numpy(), responsibility.sum(0).numpy())
         return self._maximised(expected, vector, first=True)
 
-    def maximise(self, expected: Expected, theta: Parameters) -> Parameters:
-        """Return the parameters after the M step that follows from what is expected at ``theta``."""
-        return self._maximised(expected, self.step.vector(theta, shared=True).clone(), first=False)
+    def maximise(self, expected: Expected, point: Tensor) -> Tensor:
+        """Return the point after the M step that follows from what is expected at a point."""
+        return self._maximised(expected, point.clone(), first=False)
 
-    def _maximised(self, expected: Expected, vector: Tensor, *, first: bool) -> Parameters:
-        """Return the parameters after an M step from a vector of them, which is written over."""
+    def _maximised(self, expected: Expected, vector: Tensor, *, first: bool) -> Tensor:
+        """Return the point after an M step from a point, which is written over."""
         sizes, numbers = self.step.sizes, self.step.numbers
         self._improve(expected.counts, expected.size, vector.numpy(), sizes, numbers, self.work, int(first))
-        return self.step.parameters(vector, self.data.dtype)
+        return vector

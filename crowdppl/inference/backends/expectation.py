@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from crowdppl.inference.backends.em_steps import EMSteps
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.sums import Sums
+from crowdppl.inference.engines.anderson import Coordinates
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.memory import chunk
 from crowdppl.kernels.ops import read
@@ -25,6 +27,8 @@ from crowdppl.model.truths import Coupled
 
 class Expectation(ABC):
     """The E step of a model on its data, and the M step from what it expects.
+
+    Both go from point to point: the parameters by site, or however a computation holds them.
 
     Args:
         m_step: of the model and the data.
@@ -52,19 +56,43 @@ class Expectation(ABC):
         later = self.model.m_step(self.m_step.counted(responsibility), self.data, theta)
         return [name for name, value in later.items() if value is theta[name]]
 
+    def point(self, parameters: Parameters) -> Any:
+        """Return parameters by site as this computation holds them."""
+        return parameters
+
+    def sites(self, point: Any) -> Parameters:
+        """Return the parameters of a point by site."""
+        assert isinstance(point, dict)
+        return point
+
+    def with_anchor(self, m_step: MStep) -> Expectation | None:
+        """Return it for data that differ by the anchor alone; ``None`` where nothing can be used again."""
+        return None
+
+    def log_likelihood(self, parameters: Parameters) -> float:
+        """Return the marginal log-likelihood at parameters by site, whatever the anchor is."""
+        with torch.no_grad():
+            joint = self.model.item_log_joint(self.model.at_sites(parameters, self.data), self.data)
+            return float(repeated(torch.logsumexp(joint, -1), self.data).sum())
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """In which points are extrapolated, where there is a memory of earlier steps."""
+        raise NotImplementedError
+
     def width(self, starts: int) -> int:
         """Return how many of ``starts`` runs to take in parallel."""
         return 1
 
     @abstractmethod
-    def __call__(self, theta: Parameters) -> tuple[float, float, Any]:
-        """Return log posterior, log-likelihood, and what an M step takes, at ``theta``."""
+    def __call__(self, theta: Any) -> tuple[float, float, Any]:
+        """Return log posterior, log-likelihood, and what an M step takes, at the point ``theta``."""
 
     @abstractmethod
-    def maximise(self, expected: Any, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
-        """Return better parameters than ``theta``, given what was expected there; may overwrite ``reuse``."""
+    def maximise(self, expected: Any, theta: Any, reuse: Any = None) -> Any:
+        """Return a better point than ``theta``, given what was expected there; may overwrite ``reuse``."""
 
-    def several(self, thetas: list[Parameters]) -> tuple[list[tuple[float, float]], Any]:
+    def several(self, thetas: list[Any]) -> tuple[list[tuple[float, float]], Any]:
         """Return log posterior and log-likelihood at each of ``C`` points, and what M steps from them take."""
         ((lp, ll, expected),) = (self(theta) for theta in thetas)
         return [(lp, ll)], expected
@@ -137,14 +165,38 @@ class CompiledExpectation(Expectation):
     def begin(self, responsibility: Tensor) -> Parameters:
         """Take the compiled first M step, which gives all sites."""
         self.m_step.closed = True
-        return self.steps.begin(responsibility)
+        return self.sites(self.steps.begin(responsibility))
 
-    def __call__(self, theta: Parameters) -> tuple[float, float, Any]:
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """In which points are extrapolated."""
+        return Coordinates.of(self.m_step.space, self.steps.step.shapes)
+
+    def point(self, parameters: Parameters) -> Tensor:
+        """Return all parameters in one vector ``(P,)``."""
+        return self.steps.step.vector(parameters)
+
+    def sites(self, point: Any) -> Parameters:
+        """Return the parameters of a point by site."""
+        return self.steps.step.parameters(point, self.data.dtype)
+
+    def log_likelihood(self, parameters: Parameters) -> float:
+        """Return the marginal log-likelihood at parameters by site, whatever the anchor is."""
+        without = self.steps.with_anchor(torch.empty(0, self.data.K, dtype=torch.float64))
+        likelihood, _, _ = without.expect(self.point(parameters))
+        return likelihood
+
+    def with_anchor(self, m_step: MStep) -> Expectation:
+        """Return it for data that differ by the anchor alone."""
+        assert m_step.data.anchor is not None
+        return CompiledExpectation(m_step, self.steps.with_anchor(m_step.data.anchor))
+
+    def __call__(self, theta: Tensor) -> tuple[float, float, Any]:
         """Return log posterior, log-likelihood, and the expected counts."""
         ll, log_prior, expected = self.steps.expect(theta)
         return ll + log_prior, ll, expected
 
-    def maximise(self, expected: Any, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
+    def maximise(self, expected: Any, theta: Tensor, reuse: Any = None) -> Tensor:
         """Take the compiled M step."""
         return self.steps.maximise(expected, theta)
 

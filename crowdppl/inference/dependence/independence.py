@@ -77,9 +77,9 @@ NEGLIGIBLE = 0.02
 # Probability from which, and up to which, it matters to the user that nearly all items may be of one class.
 IN_DOUBT = 0.1, 0.9
 
-# E steps after which a run that has not converged goes on only where so much less of its z could still matter: z changes little
-# from then on, and in most crowds it is far from 0.
-BEGUN, ROUGHLY = 40, 0.6
+# In most crowds z is far from 0. After so many E steps, with so few simulated data sets, the rest follows only where so much less
+# of z could still matter: z changes little from then on.
+BEGUN, FIRST, ROUGHLY = 40, 12, 0.6
 
 
 @dataclass(eq=False)
@@ -175,17 +175,16 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
         arranged, pairs = model.anchored(model.expand(data)), int((data.annotations_per_item > 1).sum())
         draws = em(model, arranged, completed("em", {"num_samples": count, "max_iter": BEGUN}))
         assert draws.point is not None
-        z = overdispersion(data, draws.point)
+        z = overdispersion(data, draws.point, FIRST)
+        if posterior_probability(ROUGHLY * z, pairs) < NEGLIGIBLE:
+            return None
         if not draws.facts["converged"]:
-            if posterior_probability(ROUGHLY * z, pairs) < NEGLIGIBLE:
-                return None
             draws = em(model, arranged, completed("em", {"num_samples": count}))
-            assert draws.point is not None
-            z = overdispersion(data, draws.point)
+        assert draws.point is not None
+        z = overdispersion(data, draws.point)
         independent = posterior_probability(z, pairs)
         if independent < NEGLIGIBLE:
             return None
-        assert draws.point is not None
         truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
         one_class = None
         if _contradicted(truth, probability, data):
@@ -244,8 +243,8 @@ def _told_apart(data: Annotations) -> bool:
     return data.A >= EACH_ITEM * data.N and data.A >= LEAST_EACH * data.J * data.K * (data.K - 1)
 
 
-def overdispersion(data: Annotations, point: dict[str, Tensor]) -> float:
-    """Return ``z`` of the data, of data sets that are simulated with a fixed seed from a point of Dawid and Skene's model."""
+def overdispersion(data: Annotations, point: dict[str, Tensor], number: int = SIMULATED) -> float:
+    """Return ``z`` of the data, of ``number`` data sets simulated with a fixed seed from a point of Dawid and Skene's model."""
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
     N, K = data.N, data.K
     pairs = data.annotations_per_item.cpu().numpy().astype(float)
@@ -263,7 +262,7 @@ def overdispersion(data: Annotations, point: dict[str, Tensor]) -> float:
     ends = np.ascontiguousarray(point["confusion"].double().cpu().numpy().cumsum(-1)[..., :-1].reshape(-1, K - 1).T)
     shares = point["prevalence"].double().cpu().numpy()
     rng, simulated, row, drawn = np.random.default_rng(0), [], worker * K, np.empty(len(item), dtype=item.dtype)
-    for _ in range(SIMULATED):
+    for _ in range(number):
         truth = rng.choice(K, N, p=shares / shares.sum())
         chance, place = rng.random(len(item)), row + truth[item]
         drawn[:] = 0

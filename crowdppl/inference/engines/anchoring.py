@@ -76,7 +76,7 @@ def learned(model: BoundModel, data: Annotations) -> Annotations:
     if data.anchor is None:
         return data
     options = completed("em", {}, model.model.engine_defaults.get("em"))
-    step = MStep(model, data, Space(check(model, data)))
+    step = MStep(model, data, Space(check(model, data, briefly=True)))
     if step.stochastic:
         return data
     loop = EMLoop(step, options.max_iter, options.tol, silent, accelerate=options.accelerate)

@@ -7,6 +7,9 @@ algorithms. Journal of Computational and Graphical Statistics 28(4), 834-846; wi
 Where SQUAREM follows one direction, this solves for the combination of the last steps whose residual is smallest, as quasi-Newton
 methods do. docs/benchmarks/time-to-answer.md compares the two.
 
+A point is a vector ``(P,)`` of all parameters. Its coordinates are the logarithms of probabilities and of positive numbers, and
+other parameters as they are.
+
 A path is a dictionary of arrays, for ``P`` coordinates and up to ``T`` differences between consecutive steps, in a ring:
 ``moves`` and ``bends (T, P)``, how coordinates after a step and residuals changed; ``products (T, T)`` of the bends; and of the
 last step the coordinates ``image (P,)``, the ``residual (P,)``, and the ``number ()`` of differences so far.
@@ -14,11 +17,14 @@ last step the coordinates ``image (P,)``, the ``residual (P,)``, and the ``numbe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 
 from crowdppl.inference.engines.unconstrained import Space
@@ -36,17 +42,63 @@ SMALLEST = 1e-300
 POSITIVE = (constraints.positive, constraints.nonnegative)
 
 
-def begun(space: Space, memory: int, point: Parameters, image: Parameters) -> Parameters:
+@dataclass(frozen=True)
+class Coordinates:
+    """The map between points and their coordinates.
+
+    Attributes:
+        logged: places of the parameters whose coordinates are logarithms, in the vector.
+        simplexes: first place and shape ``(rows, K)`` of each site whose rows are probabilities that sum to one.
+    """
+
+    logged: npt.NDArray[np.intp]
+    simplexes: tuple[tuple[int, tuple[int, int]], ...]
+
+    @staticmethod
+    def of(space: Space, shapes: Mapping[str, tuple[int, ...]]) -> Coordinates:
+        """Return those of the sites of a model, whose values lie in a vector one after the other in these shapes.
+
+        Raises:
+            AssertionError: for a site with other bounds, or one that is discrete.
+        """
+        logged, simplexes, at = [], [], 0
+        for name, shape in shapes.items():
+            kind, size = space.continuous[name], prod(shape)
+            assert kind != "bounded" or base(space.supports[name]) in POSITIVE, name
+            if kind == "simplex":
+                simplexes.append((at, (size // shape[-1], shape[-1])))
+            if kind != "real":
+                logged.append(np.arange(at, at + size))
+            at += size
+        return Coordinates(np.concatenate(logged) if logged else np.zeros(0, dtype=np.intp), tuple(simplexes))
+
+    def at(self, point: Tensor) -> Array:
+        """Return the coordinates of a point."""
+        out = point.numpy().copy()
+        out[self.logged] = np.log(np.maximum(out[self.logged], SMALLEST))
+        return out
+
+    def point(self, coordinates: Array) -> Tensor:
+        """Return the point with some coordinates, which are written over; probabilities are normalised."""
+        for first, (rows, K) in self.simplexes:
+            part = coordinates[first : first + rows * K].reshape(rows, K)
+            part -= part.max(-1, keepdims=True)
+            part -= np.log(np.exp(part).sum(-1, keepdims=True))
+        coordinates[self.logged] = np.exp(coordinates[self.logged])
+        return torch.from_numpy(coordinates)
+
+
+def begun(coordinates: Coordinates, memory: int, point: Tensor, image: Tensor) -> Parameters:
     """Return the path after a first M step.
 
     Args:
-        space: of the model's sites.
+        coordinates: of the model's points.
         memory: the largest number of differences.
-        point: the parameters before the step, by site.
+        point: the parameters before the step, ``(P,)``.
         image: those after it.
     """
-    to = _coordinates(space, image)
-    residual = to - _coordinates(space, point)
+    to = coordinates.at(image)
+    residual = to - coordinates.at(point)
     arrays = {
         "moves": np.zeros((memory, len(to))),
         "bends": np.zeros((memory, len(to))),
@@ -63,11 +115,11 @@ def cut(path: Parameters) -> Parameters:
     return path | {"number": torch.zeros_like(path["number"])}
 
 
-def remembered(space: Space, path: Parameters, point: Parameters, image: Parameters) -> Parameters:
+def remembered(coordinates: Coordinates, path: Parameters, point: Tensor, image: Tensor) -> Parameters:
     """Return a path after another M step, whose memory is written over; arguments as of :func:`begun`."""
     moves, bends, products = (path[name].numpy() for name in ("moves", "bends", "products"))
-    to, number = _coordinates(space, image), int(path["number"])
-    residual, place = to - _coordinates(space, point), number % len(moves)
+    to, number = coordinates.at(image), int(path["number"])
+    residual, place = to - coordinates.at(point), number % len(moves)
     np.subtract(to, path["image"].numpy(), out=moves[place])
     np.subtract(residual, path["residual"].numpy(), out=bends[place])
     size = min(number + 1, len(moves))
@@ -76,16 +128,16 @@ def remembered(space: Space, path: Parameters, point: Parameters, image: Paramet
     return path | last | {"number": path["number"] + 1}
 
 
-def extrapolate(space: Space, path: Parameters, last: Parameters) -> Parameters:
+def extrapolate(coordinates: Coordinates, path: Parameters, last: Tensor) -> Tensor:
     """Extrapolate from consecutive steps of EM.
 
     Args:
-        space: of the model's sites.
+        coordinates: of the model's points.
         path: with at least one difference.
-        last: the parameters after the last step, by site.
+        last: the parameters after the last step, ``(P,)``.
 
     Returns:
-        The extrapolated parameters; ``last`` where they would not be finite. Discrete sites keep the values of ``last``.
+        The extrapolated parameters, ``(P,)``; ``last`` where they would not be finite.
     """
     moves, bends, products = (path[name].numpy() for name in ("moves", "bends", "products"))
     residual, number = path["residual"].numpy(), int(path["number"])
@@ -95,42 +147,4 @@ def extrapolate(space: Space, path: Parameters, last: Parameters) -> Parameters:
     except np.linalg.LinAlgError:
         return last
     vector = path["image"].numpy() + step
-    return _parameters(space, vector, last) if np.isfinite(vector).all() else last
-
-
-def _coordinates(space: Space, parameters: Parameters) -> Array:
-    """Return logarithms of probabilities, and other sites in unconstrained coordinates, ``(P,)``."""
-    parts = []
-    for name, kind in space.continuous.items():
-        value = parameters[name]
-        if kind == "bounded" and not _positive(space, name):
-            value, kind = space.transforms[name].inv(value), "real"
-        values = value.numpy().reshape(-1)
-        parts.append(values if kind == "real" else np.log(np.maximum(values, SMALLEST)))
-    return np.concatenate(parts)
-
-
-def _positive(space: Space, name: str) -> bool:
-    return any(base(space.supports[name]) is support for support in POSITIVE)
-
-
-def _parameters(space: Space, vector: Array, like: Parameters) -> Parameters:
-    """Return the sites of a vector of coordinates ``(P,)``, which is written over.
-
-    Discrete sites, and the shapes of the others, are those of ``like``. Sites share the memory of the vector where they can.
-    """
-    out, at = dict(like), 0
-    for name, kind in space.continuous.items():
-        shape, transform = tuple(like[name].shape), space.transforms[name]
-        other = kind == "bounded" and not _positive(space, name)
-        shape = tuple(transform.inverse_shape(like[name].shape)) if other else shape
-        part = vector[at : at + prod(shape)].reshape(shape)
-        at += prod(shape)
-        if kind == "simplex":
-            part -= part.max(-1, keepdims=True)
-            np.exp(part, out=part)
-            part /= part.sum(-1, keepdims=True)
-        elif kind == "bounded" and not other:
-            np.exp(part, out=part)
-        out[name] = transform(torch.from_numpy(part)) if other else torch.from_numpy(part)
-    return out
+    return coordinates.point(vector) if np.isfinite(vector).all() else last

@@ -89,7 +89,9 @@ def em(
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
     """
-    space = Space(check(model, data), discrete=True)  # the model's M step may move discrete sites, gradients cannot
+    space = Space(
+        check(model, data, briefly=True), discrete=True
+    )  # the model's M step may move discrete sites, gradients cannot
     if model.conjugacy is not None:
         model.conjugacy.require_mode()
     schedule = Schedule.of(options)
@@ -114,7 +116,7 @@ def em(
     out.backend = loop.expectation.name
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
     finals = [float(result.log_posterior) for result in results]
-    out.facts = _facts(model, data, best, finals)
+    out.facts = _facts(loop, data, best, finals)
     if last.data.anchor is not None:
         out.facts["anchored"] = float(last.data.anchor.sum(-1).mean())
     if differing:
@@ -154,14 +156,14 @@ def _runs(loop: EMLoop, first: Tensor, restarts: int, keep: Checkpoint) -> list[
     return results
 
 
-def _facts(model: BoundModel, data: Annotations, best: EMResult, finals: list[float]) -> dict[str, Any]:
+def _facts(loop: EMLoop, data: Annotations, best: EMResult, finals: list[float]) -> dict[str, Any]:
     """Return what a result records of the run; ``finals`` are the log posteriors of all starts."""
     return {
         "converged": best.converged,
         "iterations": best.earlier + len(best.trace),
         "evaluations": best.evaluations,
         "log_posterior": float(best.log_posterior),
-        "log_likelihood": best.log_likelihood if data.anchor is None else _log_likelihood(model, data, best.point),
+        "log_likelihood": best.log_likelihood if data.anchor is None else loop.expectation.log_likelihood(best.point),
         "restarts": finals,
     }
 
@@ -221,13 +223,6 @@ def _others(
         pair = [solution(model, data, end, anchored=False) for end in (best, result)]
         notes = warning(pair[0], pair[1:], data)
     return notes, differing
-
-
-def _log_likelihood(model: BoundModel, data: Annotations, point: Parameters) -> float:
-    """Return the marginal log-likelihood at a point, where the loop followed another objective."""
-    with torch.no_grad():
-        joint = model.item_log_joint(model.at_sites(point, data), data)
-        return float(repeated(torch.logsumexp(joint, -1), data).sum())
 
 
 def _intervals(

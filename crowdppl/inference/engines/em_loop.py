@@ -69,14 +69,15 @@ class EMLoop:
         self.turning = self.data.anchor is not None and held_out is None and not m_step.stochastic
         self.accelerate, self.held_out = accelerate, held_out
         # Parameters of earlier steps, whose memory is overwritten.
-        self.spare: list[Parameters] = []
+        self.spare: list[Any] = []
         self.keep, self.results = NOTHING, list[EMResult]()
 
     def with_anchor(self, anchor: Tensor) -> EMLoop:
         """Return a loop for a further run with another anchor ``(N, K)`` of the data; it keeps no checkpoint."""
         step = MStep(self.model, replace(self.data, anchor=anchor), self.space, self.m_step.schedule)
         step.closed = self.m_step.closed
-        loop = EMLoop(step, self.max_iter, self.tol, self.report, accelerate=self.accelerate)
+        expectation = self.expectation.with_anchor(step)
+        loop = EMLoop(step, self.max_iter, self.tol, self.report, accelerate=self.accelerate, expectation=expectation)
         loop.results = self.results
         return loop
 
@@ -103,18 +104,19 @@ class EMLoop:
 
     def run(self, starts: Sequence[Tensor]) -> list[EMResult]:
         """Run EM from responsibilities ``(N, S)``: in parallel, from no more than :meth:`Expectation.width` allows."""
-        return self._loop([EMState(self.begin(responsibility)) for responsibility in starts])
+        return self._loop([EMState(self.expectation.point(self.begin(responsibility))) for responsibility in starts])
 
     def onward(self, state: EMState, first: Tensor) -> EMResult:
-        """Continue from the parameters of another run, whose first responsibilities were ``(N, S)``."""
+        """Continue from the parameters of another run, by site, whose first responsibilities were ``(N, S)``."""
         if not self.m_step.closed:
             self.learn(first)
+        state.theta = self.expectation.point(state.theta)
         (result,) = self._loop([state])
         return result
 
     def resume(self, state: EMCheckpoint) -> list[EMResult]:
         """Continue a stopped fit, and return the results of the runs that were under way."""
-        self._restore(state, state.runs[0].theta)
+        self._restore(state, self.expectation.sites(state.runs[0].theta))
         return self._loop(state.runs)
 
     def _loop(self, runs: list[EMState]) -> list[EMResult]:
@@ -159,12 +161,13 @@ class EMLoop:
         return run.result is None
 
     def _end(self, run: EMState, lp: float, ll: float, *, converged: bool) -> None:
-        score, iteration = self._score(lp, run.theta), len(run.trace) - 1
+        sites, iteration = self.expectation.sites(run.theta), len(run.trace) - 1
+        score = self._score(lp, sites)
         # A copy: a view would hold the points of all parallel runs.
-        point = {name: value.clone() for name, value in run.theta.items()}
+        point = {name: value.clone() for name, value in sites.items()}
         path = run.path if self.turning else []
         run.result = EMResult(point, run.trace, lp, ll, run.evaluations, converged, score, iteration, {}, path=path)
-        run.theta, run.path = point, []
+        run.theta, run.path = self.expectation.point(point), []
 
     def _maximise(self, runs: list[EMState], r: Any, *, alone: bool) -> None:
         """Take the M step of each run, and extrapolate where its path is long enough; a single run may overwrite its path."""
@@ -186,28 +189,30 @@ class EMLoop:
                 self.spare = run.path
             run.path = []
 
-    def _remember(self, run: EMState, theta: Parameters) -> None:
+    def _remember(self, run: EMState, theta: Any) -> None:
         """Take an M step to ``theta``, and extrapolate from it and the steps before."""
+        coordinates = self.expectation.coordinates
         if run.path:
-            run.path = [anderson.remembered(self.space, run.path[0], run.theta, theta)]
+            run.path = [anderson.remembered(coordinates, run.path[0], run.theta, theta)]
         else:
-            run.path = [anderson.begun(self.space, self.expectation.memory, run.theta, theta)]
+            run.path = [anderson.begun(coordinates, self.expectation.memory, run.theta, theta)]
         run.theta = theta
         due = int(run.path[0]["number"]) > 0 and len(run.trace) >= PLAIN
         if due and run.evaluations < self.max_iter:  # else no E step follows
-            run.extrapolated = anderson.extrapolate(self.space, run.path[0], theta)
+            run.extrapolated = anderson.extrapolate(coordinates, run.path[0], theta)
 
-    def _m_steps(self, runs: list[EMState], r: Any, spare: Parameters | None) -> list[Parameters]:
+    def _m_steps(self, runs: list[EMState], r: Any, spare: Any) -> list[Any]:
         """Return the parameters that follow from responsibilities, as :meth:`Expectation.several` returns them."""
         if len(runs) > 1:
             return apart(self.expectation.maximise(r, together([run.theta for run in runs])))
         one = r[0] if isinstance(r, Tensor) and r.dim() == 3 else r
         return [self.expectation.maximise(one, runs[0].theta, spare)]
 
-    def _extrapolations(self, points: list[list[Parameters]]) -> list[Parameters]:
+    def _extrapolations(self, points: list[list[Any]]) -> list[Any]:
         """Extrapolate from three consecutive points of each run."""
         if len(points) < 2:
-            return [extrapolate(self.space, *path) for path in points]
+            by_site = [map(self.expectation.sites, path) for path in points]
+            return [self.expectation.point(extrapolate(self.space, *path)) for path in by_site]
         return apart(extrapolate(self.space, *map(together, zip(*points, strict=True)), leading_axes=1))
 
     def require_number(self, lp: float, step: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
@@ -46,7 +47,7 @@ class EMState:
     """A run of EM whose log posterior cannot fall: an extrapolation that lowers it is discarded.
 
     Attributes:
-        theta: the current parameters.
+        theta: the current parameters, as the computation holds them: by site or in one vector.
         extrapolated: parameters to try in place of them.
         path: the points before, from which the next extrapolation starts: up to two, or the path of
             :mod:`crowdppl.inference.engines.anderson`, if there is one.
@@ -56,8 +57,8 @@ class EMState:
         result: the end of the run, once reached.
     """
 
-    theta: Parameters
-    extrapolated: Parameters | None = None
+    theta: Any
+    extrapolated: Any = None
     path: list[Parameters] = field(default_factory=list)
     trace: list[float] = field(default_factory=list)
     evaluations: int = 0
