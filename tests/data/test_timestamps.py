@@ -214,11 +214,10 @@ def test_months_of_other_languages(name, month):
 
 
 def test_dates_of_six_digits_are_not_read_as_seconds_in_silence():
-    refused = read_times(pd.Series(["030424", "130424", "040424", "140524"]), None)
-    assert [fault.why.split()[0] for fault in refused.faults] == ["030424"]
-    first = read_times(pd.Series([240403, 240430, 240404]), None)
-    assert not first.faults
-    assert "they may be dates" in first.notes[0]
+    for dates in (["030424", "130424", "040424", "140524"], [240403, 240430, 240404]):
+        read = read_times(pd.Series(dates), None)
+        assert not read.faults
+        assert f"numbers such as {dates[0]} are read as seconds; they may be dates" in read.notes[0]
     for numbers in ([30424, 130499, 40424], [30424, 40424], [310224, 320224, 10324]):
         read = read_times(pd.Series(numbers), None)
         assert not read.faults

@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from crowdppl import judges
 from crowdppl.errors import silent
 from crowdppl.judges import Verdicts
+from crowdppl.judges.coding import labelled
 
 
 def notes(verdicts=("pass", "fail", "pass", "fail"), names=("a-1", "b-1"), **columns):
@@ -165,3 +167,23 @@ def test_verdicts_that_begin_alike(reply):
 
 def test_grades_with_and_without_their_maximum():
     assert "are fractions and others such as" in notes(["8/10", "7", "9/10", "3"])
+
+
+def test_classes_that_are_no_missing_verdicts():
+    assert "taken for a class" in notes(["pass", "fail", "pass", "inconclusive"])
+    for verdicts in (
+        ["pass", "fail", "inconclusive", "inconclusive"],
+        ["supported", "refuted", "supported", "inconclusive"],
+        ["mild", "severe", "mild", "severe", "needs more work"],
+    ):
+        assert "taken for a class" not in notes(verdicts)
+
+
+def test_long_replies_are_compared_once(monkeypatch):
+    calls, bare = [], labelled.bare
+    monkeypatch.setattr(labelled, "bare", lambda text: calls.append(text) or bare(text))
+    names = np.array(
+        ["pass", "fail", *(f"class{n}" for n in range(200)), *(f"so it is {n}" for n in range(200))], dtype=object
+    )
+    labelled._perhaps_nothing(names, [400, 400, *[1] * 400], "x")
+    assert len(calls) < 10 * len(names)

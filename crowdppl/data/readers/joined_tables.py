@@ -8,13 +8,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile, folder_names
 from crowdppl.data.readers.worker_columns import names_a_worker
-from crowdppl.data.table import places_in_doubt
+from crowdppl.data.table import places_in_doubt, questions
 from crowdppl.data.table.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, usual_column
 from crowdppl.data.table.identifiers import text_of
 from crowdppl.errors import DataError, listed
@@ -100,15 +99,16 @@ def _of_copies(workers: Sequence[str], source: str) -> list[str]:
 def numbered_again(parts: Sequence[Records], files: Sequence[SourceFile], source: str, choices: Choices) -> list[str]:
     """Return a note where several files, each of several workers, number their items from the first on, so that they are one."""
     groups = []
-    for part in parts:
+    for n, part in enumerate(parts):
         item, label = _item_column(part.frame, choices), _usual(part.frame, LABEL_COLUMNS)
         worker = choices.worker if choices.worker in part.frame else _usual(part.frame, WORKER_COLUMNS)
-        if item is None or label is None or worker is None or part.frame[worker].nunique() < 2:
+        if item is None or label is None or worker is None:
             return []
-        groups.append((text_of(part.frame[item]).to_numpy(), text_of(part.frame[label]).to_numpy()))
-    codes = pd.factorize(np.concatenate([label for _, label in groups]))[0]
-    ends = np.cumsum([len(label) for _, label in groups])[:-1]
-    coded = [(item, code) for (item, _), code in zip(groups, np.split(codes, ends), strict=True)]
+        columns = {"item": item, "worker": worker, "label": label}
+        texts = {name: text_of(part.frame[at]).where(part.frame[at].notna()) for name, at in columns.items()}
+        groups.append(pd.DataFrame(texts).assign(part=n))
+    rows = pd.concat(groups, ignore_index=True)
+    coded = rows.assign(**{name: questions.codes(rows[name]) for name in ("worker", "label")})
     if not places_in_doubt.numbered_again(coded):
         return []
     names = [file.name.removeprefix(f"{source}: ") for file in files]

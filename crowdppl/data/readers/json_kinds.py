@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -41,7 +40,6 @@ _TOOLS: tuple[tuple[dict[str, type], str, str], ...] = (
 )
 # Tools whose keys are common words: the objects under them are not empty.
 _WEAK = ("SuperAnnotate", "Scale")
-_DIGIT = re.compile(r"\d")
 # Shares of answers whose label is given by other workers, and to other tasks, from which labels are taken for common classes.
 _SHARED = 0.7
 
@@ -109,7 +107,7 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
 
     Configurations, tables and counts have the same form. In answers, tasks and workers are numbers, or the labels are classes
     that several workers use and several tasks receive. ``"turned"`` says that it may as well map workers to tasks: everyone
-    labelled everything, and the inner keys are at least as many as the outer ones; or only the inner keys have numbers.
+    labelled everything, and the inner keys are at least as many as the outer ones.
     """
     if not isinstance(document, Mapping) or not document or not all(isinstance(v, Mapping) for v in document.values()):
         return "no"
@@ -124,9 +122,7 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
     ):
         return "no"
     tasks_numbered = numbered(list(document)) and not all(map(_number, workers))
-    # Tasks have numbers more often than people do.
-    named = len(document) > 1 and all(map(_number, workers)) and not any(map(_DIGIT.search, document))
-    return "turned" if (complete and len(workers) >= len(document) and not tasks_numbered) or named else "yes"
+    return "turned" if complete and len(workers) >= len(document) and not tasks_numbered else "yes"
 
 
 def _may_be_class(label: Any) -> bool:

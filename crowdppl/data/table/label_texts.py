@@ -42,7 +42,7 @@ _MEASURED = re.compile(
 # One price beside its number may be two classes.
 _PRICE = re.compile(_CURRENCY)
 _OBJECT = re.compile(r"<.+ at 0x[0-9a-fA-F]+>")
-_XML = re.compile(r"\s*(<\?[^<>]*\?>\s*)?<([A-Za-z][\w.-]*)[^<>]*>\s*<.*</\2>\s*", re.DOTALL)
+_XML = re.compile(r"\s*(<\?[^<>]*\?>\s*)?<([A-Za-z][\w.-]*)(?![\w.-])[^<>]*>\s*<.*</\2>\s*", re.DOTALL)
 _FORMULA = re.compile(r"=[A-Z][A-Z0-9.]*\(.*\)", re.DOTALL)
 # Signs of a hashtag and of doubt, where several labels are there with and without them; the word label behind most labels.
 _SIGNED, _NAMED = re.compile(r"#(\w.*)|(.*\w)\?+"), re.compile(r"(.*\w)[_ ]label", re.IGNORECASE)

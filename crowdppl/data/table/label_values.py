@@ -25,7 +25,7 @@ _CHOICE = re.compile(
 _COMPARED = re.compile(r"(?P<first>\w+)\s*(?P<sign>>+|<+)\s*(?P<second>\w+)")
 _WORDS = re.compile(r"\s*(?:[\s~]|\b(?:and|or|und|oder|et|ou)\b)\s*")
 # Signs between the labels of a list that stand in no single label: of Chinese and Japanese, dots and pairs of colons.
-_LISTED = re.compile("\\s*(?:[\u3001\uff0c\uff1b\u30fb\u00b7\u2022\u00a6\u061b\u060c]|::)\\s*")
+_LISTED = re.compile("[\u3001\uff0c\uff1b\u30fb\u00b7\u2022\u00a6\u061b\u060c]|::")
 _EITHER_OF = re.compile(r"\b(?:or|oder|ou)\b")
 _ENDINGS, _STEM = ("ed", "d", "s"), 4
 # Words that are not those that they are without an ending.

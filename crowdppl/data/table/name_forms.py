@@ -54,7 +54,12 @@ _NUMBERED = re.compile(r"[^\W\d_]{3,}(?:[ :-]|(?=0))0*(0|[1-9]\d*)")
 _PADDED, _AGAIN = re.compile(r"(?<=[^\d.,:])0+(?=\d)"), re.compile(r" ?\(\d\)$")
 # A title, the address of a mail as a link, and the account of a computer within a domain: CORP\\ann.
 _TITLE = re.compile(r"(dr|prof|mr|mrs|ms|mx|herr|frau|mme|sr|sra) (?=[^\W\d_]{2})")
-_MAIL, _DOMAIN = "mailto:", re.compile(r"[\w.-]+\\([\w.-]+)")
+# Words for what people do, which are no names.
+_ROLE = re.compile(
+    r"(worker|annotator|rater|coder|judge|user|expert|labell?er|turker|participant|student|reviewer|person|team|group|crowd|member"
+    r"|reader|assessor|evaluator|model)"
+)
+_MAIL, _DOMAIN = "mailto:", re.compile(r"([\w.-]+)\\((?=[\d._-]*[^\W\d_]{2})[\w.-]+)")
 # An identifier of a researcher, and addresses whose dots do not count.
 _ORCID, _DOTS = "orcid.org/", ("gmail.com", "googlemail.com")
 
@@ -87,6 +92,8 @@ def _initials(forms: dict[str, str]) -> list[tuple[str, str]]:
     full: dict[str, list[str]] = {}
     for form in forms:
         first, _, last = form.partition(" ")
+        if _ROLE.fullmatch(last) or _ROLE.fullmatch(first):
+            continue
         if len(first) > 1 and len(last) > 1 and (first + last.replace(" ", "")).isalpha():
             full.setdefault(f"{first[0]} {last}", []).append(form)
     return [(forms[short], forms[long[0]]) for short, long in full.items() if short in forms and len(long) == 1]
@@ -113,6 +120,8 @@ def _of_one_shape(texts: Sequence[str]) -> bool:
 
 def _shorter(form: str, role: str) -> tuple[str, ...]:
     """Return parts of a form that may stand alone: an address without its domain, a model without its provider, a file."""
+    if role in PEOPLE and "\\" in form:
+        return (form.partition("\\")[0],)
     if role == "worker":
         name = form.partition("@")[0]
         return tuple({name, _AGAIN.sub("", name)} - {form})
@@ -144,7 +153,8 @@ def _form(name: str, role: str) -> str:
         return _form_of_path(name)
     text = decoded(name)
     if role in PEOPLE and (account := _DOMAIN.fullmatch(text) if "\\" in text else None):
-        text = account[1]
+        # Two domains have accounts of one name, and other forms have no such sign.
+        return f"{in_words(account[2], ' ')}\\{account[1].casefold()}"
     if role in PEOPLE and "@" in text and (address := _WITH_ADDRESS.fullmatch(text.strip())):
         text = address[1]
     text = unquote(text) if "%" in text else text

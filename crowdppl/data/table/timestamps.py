@@ -303,11 +303,11 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
             seconds[~np.isnan(numbers)] = read
             return Times(seconds, [], [f"numbers such as {texts[0]} are read as dates"])
     first = f"{given[0]:0{8 if given.max() >= 1e6 else 6}.0f}"
-    if whole and _short_years(given) == "first":
+    if whole and _short_years(given):
         return Times(
             numbers, [], [f"numbers such as {first} are read as seconds; they may be dates: write these as 2024-04-03"]
         )
-    if whole and (bool(_year_last(given).all()) or _short_years(given) == "last"):
+    if whole and bool(_year_last(given).all()):
         why = f"{first} may be a date with the day or the month first, without signs between; write dates as 2024-04-03"
         return Times(np.full(len(numbers), np.nan), [Fault(np.flatnonzero(~np.isnan(numbers)).tolist(), why)], [])
     if whole and _LATE_YEARS[0] <= given.min() and given.max() <= _LATE_YEARS[1]:
@@ -328,17 +328,20 @@ def _dates_as_numbers(numbers: Array) -> Times | None:
     return Times((numbers - _SHEET_DAYS) * 86_400, [], [note])
 
 
-def _short_years(numbers: Array) -> str | None:
-    """Return whether all numbers are dates of six digits, with the year ``"first"`` or ``"last"``; ``None`` for others."""
+def _short_years(numbers: Array) -> bool:
+    """Return whether all numbers may be dates of six digits, with the year first or last, and are not one after the other."""
     a, b, c = numbers // 10_000, numbers // 100 % 100, numbers % 100
     low, high = np.minimum(a, b), np.maximum(a, b)
-    if numbers.max() >= 1e6 or len(np.unique(numbers)) < _FEWEST_DATES:
-        return None
-    for day, month, year, place in ((high, low, c, "last"), (c, b, a, "first")):
+    distinct = np.unique(numbers)
+    if numbers.max() >= 1e6 or len(distinct) < _FEWEST_DATES or np.ptp(distinct) < len(distinct):
+        return False
+    for day, month, year in ((high, low, c), (c, b, a)):
         dates = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        if dates.all() and year.min() >= _SHORT_YEARS[0] and year.max() <= _SHORT_YEARS[1] and np.ptp(year) <= _SPAN:
-            return place
-    return None
+        # Without a day above 12, numbers may be anything.
+        sure = dates.all() and bool((day > 12).any())
+        if sure and year.min() >= _SHORT_YEARS[0] and year.max() <= _SHORT_YEARS[1] and np.ptp(year) <= _SPAN:
+            return True
+    return False
 
 
 def _year_last(numbers: Array) -> Array:

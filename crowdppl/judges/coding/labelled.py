@@ -37,12 +37,14 @@ _STATES = frozenset(
 # Replies of judges that give no verdict.
 _FAILED = re.compile(
     r"\b[45]\d\d\W{1,3}(bad request|unauthorized|forbidden|not found|too many requests|internal server error|bad gateway"
-    r"|service unavailable|gateway time-?out|overloaded)\b|^\W*(inconclusive|indeterminate|undetermined)\W*$|"
+    r"|service unavailable|gateway time-?out|overloaded)\b|"
     r"\b(time(d)? ?out|rate[ _-]?limit(ed)?|quota exceeded|content[ _-]filter(ed)?|safety|blocked|as an ai)\b"
     r"|\b(can't|cannot|can not|unable to|won't) (answer|assist|help|evaluate|judge|comply|provide)\b"
     r"|^(i('m| am)? )?(sorry|cannot|can't|can not|unable)\b|^i (won't|will not|refuse)\b",
     re.IGNORECASE,
 )
+# The same where they are rare beside a verdict that passes and one that does not.
+_UNDECIDED = re.compile(r"\W*(inconclusive|indeterminate|undetermined)\W*", re.IGNORECASE)
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
@@ -277,7 +279,7 @@ def _sentences(names: Array, source: str) -> list[str]:
 def _perhaps_nothing(names: Array, counts: Sequence[int], source: str) -> list[str]:
     """Return a note on verdicts that may stand for none, such as "timeout", -1, or a reply without a verdict.
 
-    Such replies are rare texts, mostly different, of more words than the classes have.
+    Such replies are rare texts, mostly different, of more words than the classes have, and these are a usual pair of verdicts.
 
     Args:
         names: the classes, ``(K,)``.
@@ -288,11 +290,15 @@ def _perhaps_nothing(names: Array, counts: Sequence[int], source: str) -> list[s
     doubtful = codes_for_nothing(texts)
     if names.dtype == object:
         failed = [text for text in texts if _FAILED.search(text)]
-        plain = [text for text in texts if len(text.split()) < REPLY - 1]
+        usual = {1, -1} <= {polarity(bare(text)) for text in texts}
+        undecided = [n for n, text in enumerate(texts) if usual and _UNDECIDED.fullmatch(text)]
+        if RARE * sum(counts[n] for n in undecided) <= sum(counts):
+            failed += [texts[n] for n in undecided]
+        plain = {bare(text) for text in texts if len(text.split()) < REPLY - 1}
         long = [n for n, text in enumerate(texts) if len(text.split()) >= REPLY - 1 and not polarity(bare(text))]
         rows = sum(counts[n] for n in long)
-        if len(plain) > 1 and rows <= 2 * len(long) and RARE * rows <= sum(counts):
-            failed += [texts[n] for n in long if not set(map(bare, texts[n].split())) & set(map(bare, plain))]
+        if usual and rows <= 2 * len(long) and RARE * rows <= sum(counts):
+            failed += [texts[n] for n in long if plain.isdisjoint(map(bare, texts[n].split()))]
         nothing, unclear = words_for_nothing(texts)
         doubtful = list(dict.fromkeys([*doubtful, *sorted(nothing), *unclear, *failed]))
     if not doubtful or len(doubtful) == len(texts):
