@@ -37,7 +37,7 @@ from crowdppl.isolation import on_signal, random_state, set_random_state
 NAME = "checkpoint.safetensors"
 EVERY = 60.0
 # Increased when the state of an engine changes: earlier checkpoints then belong to another fit.
-FORMAT = 10
+FORMAT = 11
 CPU = torch.device("cpu")
 State = TypeVar("State")
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from forked import nursery
 import crowdppl
 from crowdppl import CrowdpplWarning, FileError, OptionError
 from crowdppl.errors import silent
+from crowdppl.inference.backends import choose
 from crowdppl.inference.checkpoint import NAME, Checkpoint, digest
 from crowdppl.inference.fingerprint import described
 from crowdppl.models import Raykar
@@ -72,6 +74,23 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path, data, undisturbed, aft
             np.testing.assert_array_equal(resumed.tree[name][key].values, value.values, err_msg=f"{name}/{key}")
     facts = [{k: v for k, v in posterior.info["facts"].items()} for posterior in (whole, resumed)]
     assert facts[0] == facts[1]
+
+
+@pytest.mark.parametrize(("after", "onward"), [(6, 0), (40, 0), (6, 10**9), (40, 10**9)])
+def test_compiled_steps_go_on_by_the_same_and_by_other_computations(tmp_path, data, monkeypatch, after, onward):
+    """EM of item effects, anchored and with a restart: the same bits by the same steps, the same answer by torch."""
+    fit = partial(quiet_fit, data, "item-effects", method="em", seed=7, restarts=1)
+    monkeypatch.setattr(choose, "E_STEP", 0)
+    whole = fit()
+    with stopping(after), pytest.raises(Stop):
+        fit(checkpoint=(tmp_path, 0.0))
+    monkeypatch.setattr(choose, "E_STEP", onward)
+    resumed = fit(checkpoint=(tmp_path, 1000.0))
+    if onward:
+        pd.testing.assert_frame_equal(resumed.truth(), whole.truth(), atol=0.03)
+        return
+    for name, values in whole.tree["truth"].data_vars.items():
+        np.testing.assert_array_equal(resumed.tree["truth"][name].values, values.values, err_msg=name)
 
 
 NETWORKS = {

@@ -13,7 +13,7 @@ from scipy.stats import norm
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.inference.dependence import independence
-from crowdppl.inference.dependence.independence import overdispersion, posterior_probability
+from crowdppl.inference.dependence.independence import Overdispersion, posterior_probability
 from crowdppl.inference.options import EM
 from crowdppl.isolation import isolated
 from crowdppl.model.truths.classes import one_hot
@@ -36,7 +36,7 @@ def beside(data):
 
 def statistic(data):
     fit = quiet_fit(data, "dawid-skene", method="em", num_samples=2)
-    return overdispersion(data, {k: torch.from_numpy(v.values) for k, v in fit.tree["point"].data_vars.items()})
+    return Overdispersion(data, {k: torch.from_numpy(v.values) for k, v in fit.tree["point"].data_vars.items()}).z()
 
 
 def test_the_statistic():

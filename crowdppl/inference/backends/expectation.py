@@ -170,6 +170,7 @@ class CompiledExpectation(Expectation):
     @cached_property
     def coordinates(self) -> Coordinates:
         """In which points are extrapolated."""
+        assert not self.steps.step.betas  # of which the vector holds two numbers each
         return Coordinates.of(self.m_step.space, self.steps.step.shapes)
 
     def point(self, parameters: Parameters) -> Tensor:

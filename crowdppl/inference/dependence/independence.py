@@ -177,16 +177,19 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
         arranged, pairs = model.anchored(model.expand(data)), int((data.annotations_per_item > 1).sum())
         draws = em(model, arranged, completed("em", {"num_samples": count, "max_iter": BEGUN}))
         assert draws.point is not None
-        z = overdispersion(data, draws.point, FIRST)
+        over = Overdispersion(data, draws.point)
+        z = over.z(FIRST)
         if posterior_probability(ROUGHLY * z, pairs) < NEGLIGIBLE:
             return None
         if not draws.facts["converged"]:
             draws = em(model, arranged, completed("em", {"num_samples": count}))
-        assert draws.point is not None
-        z = overdispersion(data, draws.point)
+            assert draws.point is not None
+            over = Overdispersion(data, draws.point)
+        z = over.z()
         independent = posterior_probability(z, pairs)
         if independent < NEGLIGIBLE:
             return None
+        assert draws.point is not None
         truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
         one_class = None
         if _contradicted(truth, probability, data):
@@ -246,35 +249,45 @@ def _told_apart(data: Annotations) -> bool:
     return data.A >= EACH_ITEM * data.N and data.A >= LEAST_EACH * data.J * data.K * (data.K - 1)
 
 
-def overdispersion(data: Annotations, point: dict[str, Tensor], number: int = SIMULATED) -> float:
-    """Return ``z`` of the data, of ``number`` data sets simulated with a fixed seed from a point of Dawid and Skene's model."""
-    item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
-    N, K = data.N, data.K
-    pairs = data.annotations_per_item.cpu().numpy().astype(float)
-    pairs = pairs * (pairs - 1) / 2
-    some = pairs > 0
+class Overdispersion:
+    """``z`` of the data: of data sets simulated with a fixed seed from a point of Dawid and Skene's model.
 
-    first, size, chosen = item * K, data.annotations_per_item.cpu().numpy(), pairs[some]
+    Args:
+        data: the annotations.
+        point: of the model's parameters.
+    """
 
-    def statistic(label: Array) -> float:
-        count = np.bincount(first + label, minlength=N * K).reshape(N, K)
-        equal = (np.einsum("nk,nk->n", count, count) - size) / 2
-        return float((equal[some] ** 2 / chosen).mean())
+    def __init__(self, data: Annotations, point: dict[str, Tensor]):
+        self.item, self.worker, self.label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
+        self.N, self.K = data.N, data.K
+        self.size = data.annotations_per_item.cpu().numpy()
+        pairs = self.size.astype(float) * (self.size - 1.0) / 2
+        self.some = pairs > 0
+        self.pairs = pairs[self.some]
+        # The ends of the shares of all labels but the last, (K-1, J K); in rows, which lie together in memory.
+        ends = point["confusion"].double().cpu().numpy().cumsum(-1)[..., :-1].reshape(-1, data.K - 1)
+        self.ends, self.shares = np.ascontiguousarray(ends.T), point["prevalence"].double().cpu().numpy()
+        self.rng, self.simulated = np.random.default_rng(0), list[float]()
 
-    # The ends of the shares of all labels but the last, (K-1, J K); in rows, which lie together in memory.
-    ends = np.ascontiguousarray(point["confusion"].double().cpu().numpy().cumsum(-1)[..., :-1].reshape(-1, K - 1).T)
-    shares = point["prevalence"].double().cpu().numpy()
-    rng, simulated, row, drawn = np.random.default_rng(0), [], worker * K, np.empty(len(item), dtype=item.dtype)
-    for _ in range(number):
-        truth = rng.choice(K, N, p=shares / shares.sum())
-        chance, place = rng.random(len(item)), row + truth[item]
-        drawn[:] = 0
-        for end in ends:
-            drawn += chance > end[place]
-        simulated.append(statistic(drawn))
-    spread = float(np.std(simulated))
-    # Workers who never disagree, nor would: nothing varies.
-    return 0.0 if spread < 1e-9 else (statistic(label) - float(np.mean(simulated))) / spread
+    def z(self, number: int = SIMULATED) -> float:
+        """Return it from so many data sets, those of earlier calls among them."""
+        row, drawn = self.worker * self.K, np.empty(len(self.item), dtype=self.item.dtype)
+        while len(self.simulated) < number:
+            truth = self.rng.choice(self.K, self.N, p=self.shares / self.shares.sum())
+            chance, place = self.rng.random(len(self.item)), row + truth[self.item]
+            drawn[:] = 0
+            for end in self.ends:
+                drawn += chance > end[place]
+            self.simulated.append(self._statistic(drawn))
+        spread = float(np.std(self.simulated))
+        # Workers who never disagree, nor would: nothing varies.
+        return 0.0 if spread < 1e-9 else (self._statistic(self.label) - float(np.mean(self.simulated))) / spread
+
+    def _statistic(self, label: Array) -> float:
+        """Return the mean of ``a_i^2 / p_i`` over items, for labels ``(A,)``."""
+        count = np.bincount(self.item * self.K + label, minlength=self.N * self.K).reshape(self.N, self.K)
+        equal = (np.einsum("nk,nk->n", count, count) - self.size) / 2
+        return float((equal[self.some] ** 2 / self.pairs).mean())
 
 
 def posterior_probability(z: float, items: int) -> float:

@@ -115,15 +115,24 @@ class EMLoop:
         return result
 
     def resume(self, state: EMCheckpoint) -> list[EMResult]:
-        """Continue a stopped fit, and return the results of the runs that were under way."""
-        self._restore(state, self.expectation.sites(state.runs[0].theta))
-        return self._loop(state.runs)
+        """Continue a stopped fit, and return the results of the runs that were under way.
+
+        Where another computation began it, on another machine, runs continue from their points and without their paths.
+        """
+        self._restore(state, state.runs[0].theta)
+        runs = [run.held(self.expectation.point) for run in state.runs]
+        if state.backend != self.expectation.name:
+            for run in runs:
+                run.path = []
+            for result in state.results:
+                result.path = []
+        return self._loop(runs)
 
     def _loop(self, runs: list[EMState]) -> list[EMResult]:
         """Take all runs to their ends; each goes, to rounding, as it would alone."""
         alone = len(runs) == 1
         while active := [run for run in runs if run.result is None]:
-            self.keep.step(lambda: self._checkpoint(runs=runs))
+            self.keep.step(lambda: self._checkpoint(runs=[run.held(self.expectation.sites) for run in runs]))
             points = [run.theta if run.extrapolated is None else run.extrapolated for run in active]
             objectives, r = self.expectation.several(points)
             due = [n for n, run in enumerate(active) if self._accept(run, *objectives[n])]
@@ -232,7 +241,7 @@ class EMLoop:
 
     def _checkpoint(self, **state: Any) -> EMCheckpoint:
         buffers = {} if self.model.networks is None else self.model.networks.buffers()
-        return EMCheckpoint(self.results, self.m_step.state(), buffers, **state)
+        return EMCheckpoint(self.results, self.m_step.state(), buffers, backend=self.expectation.name, **state)
 
     def _restore(self, state: EMCheckpoint, theta: Parameters) -> None:
         self.m_step.restore(state.m_step, theta)

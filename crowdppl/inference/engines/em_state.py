@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
@@ -65,6 +66,11 @@ class EMState:
     small_gains: int = 0
     result: EMResult | None = None
 
+    def held(self, otherwise: Callable[[Any], Any]) -> EMState:
+        """Return the state with its parameters held in another way: what a function returns of them."""
+        extrapolated = None if self.extrapolated is None else otherwise(self.extrapolated)
+        return replace(self, theta=otherwise(self.theta), extrapolated=extrapolated)
+
 
 @dataclass(eq=False)
 class StochasticState:
@@ -95,6 +101,7 @@ class EMCheckpoint:
         buffers: of the networks.
         runs: that are under way.
         stochastic: likewise, with networks.
+        backend: name of the computation, whose paths another one cannot continue. Parameters are by site.
     """
 
     results: list[EMResult]
@@ -102,3 +109,4 @@ class EMCheckpoint:
     buffers: dict[str, Tensor]
     runs: list[EMState] = field(default_factory=list)
     stochastic: StochasticState | None = None
+    backend: str = ""
