@@ -6,9 +6,9 @@ pseudo-annotations. The flat part does not move the mode, which EM finds. It mov
 with ten. Five workers of .85, four classes and 75 items of each are then said to have .82, and 89% intervals of the accuracy hold
 .85 for three workers of five (docs/benchmarks/textbook-crowds.md).
 
-So these draws take the rows of the crowd as their prior, ``START`` annotations in all, as workers do where errors are correlated
-(:func:`crowdppl.inference.dependence.design_effect.quality`): empirical Bayes. They are shared by the classes as the items are. As
-many of each class would be ten times as many with ten classes, and describe a poor worker of thirty annotations as a good one. A
+So these draws take the rows of the crowd as their prior, worth ``START`` annotations in all, as workers do where errors are
+correlated (:func:`crowdppl.inference.dependence.design_effect.quality`): empirical Bayes. They are shared by the classes as the items are. As
+many of each class would be forty in all with ten classes, and describe a poor worker of thirty annotations as a good one. A
 worker of many annotations is described by these, one of few by the crowd. The point, and with it the labels, is the model's.
 """
 
@@ -24,9 +24,11 @@ from crowdppl.inference.engines.em import swept
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.models.dawid_skene import DawidSkene
 
-# Share of a row that is spread evenly over the labels, and the smallest pseudo-count: a Dirichlet distribution needs some of each.
+# Share of a row that is spread over all labels, and the smallest pseudo-count: a Dirichlet distribution needs some of each.
 EVEN, LEAST = 0.01, 1e-6
-STARTED = f" Not by the prior: every worker starts as an average member of the crowd, worth {START:g} annotations in all."
+STARTED = (
+    f" Not by the prior: every worker starts as an average member of the crowd, worth {START:g} annotations in all."
+)
 
 
 def starting_from_the_crowd(draws: Draws, data: Annotations) -> Draws:
