@@ -105,7 +105,7 @@ def test_copies_of_a_guess_are_named_where_a_class_is_frequent(share):
         label[0] = rng.integers(10, size=120)
         label[1] = np.where(rng.random(120) < share, label[0], rng.integers(10, size=120))
         worker, item = np.divmod(np.arange(label.size), 120)
-        assert groups(Annotations.from_arrays(item, worker, label.ravel(), labels=range(10))) == [(0, 1)]
+        assert (0, 1) in groups(Annotations.from_arrays(item, worker, label.ravel(), labels=range(10)))
 
 
 def test_what_the_others_call_a_label():

@@ -7,9 +7,10 @@ with ten. Five workers of .85, four classes and 75 items of each are then said t
 .85 for three workers of five (docs/benchmarks/textbook-crowds.md).
 
 So these draws take the rows of the crowd as their prior, worth ``START`` annotations in all, as workers do where errors are
-correlated (:func:`crowdppl.inference.dependence.design_effect.quality`): empirical Bayes. They are shared by the classes as the items are. As
-many of each class would be forty in all with ten classes, and describe a poor worker of thirty annotations as a good one. A
-worker of many annotations is described by these, one of few by the crowd. The point, and with it the labels, is the model's.
+correlated (:func:`crowdppl.inference.dependence.design_effect.quality`): empirical Bayes. They are shared by the classes as the
+items are. As many of each class would be forty in all with ten classes, and describe a poor worker of thirty annotations as a
+good one. A worker of many annotations is described by these, one of few by the crowd. The point, and with it the labels, is the
+model's.
 """
 
 from __future__ import annotations
