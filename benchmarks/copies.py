@@ -284,9 +284,12 @@ def main() -> None:
     )
     body = f"""A pair of workers is named where its equal labels cannot be explained even if two in five of them were copied,
 given how often both agree with the other annotations of the same items, and how often they agree on two different items of
-which everybody else said the same (`crowdppl.data.copies`). Labels that everybody else calls by another one are then replaced by
-it, and the same must hold: workers who tell apart what the others merge are no copies. Then other workers are compared with the
-answers on which its group agrees. The level is .005 over all pairs, and .005 over all workers who are compared with a group.
+which everybody else said the same (`crowdppl.data.copies`). Labels that everybody else calls by another one, and that surely
+mean it (the other one is most of what is said of these items, and more than of further ones), are then replaced by it, and the
+same must hold: workers who tell apart what the others merge are no copies. Copies of a worker who guesses, beside six of .85,
+give such labels where a class is frequent, but these mean nothing: without the second condition 11 of 20 such pairs are named
+(ten classes, one of 50% of the items, 60 items), with it all of them. Then other workers are compared with the answers on which
+its group agrees. The level is .005 over all pairs, and .005 over all workers who are compared with a group.
 Every fit of up to two million annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken
 at random, where everybody else agrees well enough: the chance-corrected agreement of the workers who are in no group is at most
 one standard error below .4, which Landis and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.

@@ -6,7 +6,9 @@ in either of two senses: by agreement with everybody else, and by everybody else
 Both take another label for an error. It is none where everybody else merges classes that two workers tell apart: "husky" of two
 who know dogs is "dog" for the others, every time. Such workers agree more often than either agrees with the others, and nobody
 else can say whether they are right. So labels that the others surely call by another one are replaced by it, and the labels that
-are equal then must exceed what is explained, too. Where the others call all labels by one, as with two classes of which two
+are equal then must exceed what is explained, too. Copies of a worker who guesses also give labels where the others give another
+one, that of a frequent class, but these labels tell nothing of the class: the others give it as often elsewhere. So a label is
+replaced only where it surely means the other one. Where the others call all labels by one, as with two classes of which two
 workers are strict, nothing is left to compare: labels alone do not tell strict workers from copies, and these tests name both.
 """
 
@@ -29,7 +31,8 @@ FALSE_ALARMS = 0.005
 COPIED = 0.4
 # Strata of items by the share of everybody else's most frequent label.
 STRATA = 6
-# Standard errors by which the others more often give another label where a pair gives one: they then call it by that one.
+# Standard errors by which the others more often give another label where a pair gives one, and by which a label of a pair means
+# another one of the others: they then call it by that one.
 OTHERWISE = 2.0
 
 
@@ -74,7 +77,7 @@ def _beyond_both(first: Array, second: Array, others: Array, tests: int) -> bool
 def as_others_say(first: Array, second: Array, others: Array) -> Array | None:
     """Return the label that the others give where a pair gives each label, ``(L,)``.
 
-    It is another one only where they surely give that more often.
+    It is another one only where they surely give that more often, and the pair's label means it.
 
     Args:
         first: as of :func:`beyond_accuracy`.
@@ -89,9 +92,40 @@ def as_others_say(first: Array, second: Array, others: Array) -> Array | None:
     for labels in (first, second):
         np.add.at(table, labels, others)
     same, most = table.diagonal(), table.max(1)
-    said = np.where(most - same > OTHERWISE * np.sqrt(most + same), table.argmax(1), own)
+    instead = table.argmax(1)
+    otherwise = (most - same > OTHERWISE * np.sqrt(most + same)) & _means(first, second, others, instead)
+    said = np.where(otherwise, instead, own)
     given = said[np.concatenate([first, second])]
     return None if np.array_equal(said, own) or (given == given[0]).all() else said
+
+
+def _means(first: Array, second: Array, others: Array, instead: Array) -> Array:
+    """Return whether the pair's labels mean another one of the others, ``(L,)``.
+
+    Where both give the label, the other one surely is most of what the others say of an item, and more than of the pair's further
+    items. Items count, not the others' labels, which agree on an item; shares have the posterior of a flat prior.
+
+    Args:
+        first: as of :func:`beyond_accuracy`.
+        second: likewise.
+        others: likewise.
+        instead: the other one for each label, ``(L,)``.
+    """
+    share = others / np.maximum(others.sum(1, keepdims=True), 1)  # (n, L)
+    both, L = first == second, len(instead)
+    here = np.bincount(first[both], minlength=L)
+    said = np.bincount(first[both], share[both, instead[first[both]]], L)
+    mean, variance = _flat(said, here)
+    rest, rest_variance = _flat(share.sum(0)[instead] - said, len(first) - here)
+    return np.asarray(
+        (mean - OTHERWISE * variance**0.5 > 0.5) & (mean - rest > OTHERWISE * (variance + rest_variance) ** 0.5)
+    )
+
+
+def _flat(part: Array, whole: Array) -> tuple[Array, Array]:
+    """Return the mean and the variance of a share of a whole, by a flat prior."""
+    mean = (part + 1) / (whole + 2)
+    return mean, mean * (1 - mean) / (whole + 3)
 
 
 def by_chance(first: Array, second: Array, classes: int) -> float:

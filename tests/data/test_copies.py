@@ -94,6 +94,20 @@ def test_workers_who_tell_apart_what_others_merge_are_not_named():
     assert groups(fine_grained(0, copies=1)[0]) == [(0, 8)]
 
 
+@pytest.mark.parametrize("share", [1.0, 0.85])
+def test_copies_of_a_guess_are_named_where_a_class_is_frequent(share):
+    """The others call most of their labels by the frequent class, which these labels do not mean."""
+    shares = np.array([0.5, 0.2, *[0.0375] * 8])
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        truth = rng.choice(10, 120, p=shares)
+        label = np.where(rng.random((8, 120)) < 0.85, truth, rng.integers(10, size=(8, 120)))
+        label[0] = rng.integers(10, size=120)
+        label[1] = np.where(rng.random(120) < share, label[0], rng.integers(10, size=120))
+        worker, item = np.divmod(np.arange(label.size), 120)
+        assert (0, 1) in groups(Annotations.from_arrays(item, worker, label.ravel(), labels=range(10)))
+
+
 def test_what_the_others_call_a_label():
     """By hand: another label only where the others surely give it more often, and something is left to compare."""
     others = np.zeros((60, 4))
@@ -104,6 +118,14 @@ def test_what_the_others_call_a_label():
     assert as_others_say(first, first, others) is None
     others[20:40, 1] = 0
     assert as_others_say(first[:40], first[:40], others[:40]) is None  # all are called by one
+    others[20:40], others[20:40, 0], others[20:30, 3] = (
+        0,
+        3,
+        4,
+    )  # .71 of what is said of half of the items: no sure majority
+    assert as_others_say(first, first, others) is None
+    others[:], others[:, 0] = 0, 3  # as often elsewhere
+    assert as_others_say(first, first, others) is None
 
 
 def test_experts_among_workers_who_guess_are_not_named():

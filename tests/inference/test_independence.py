@@ -2,8 +2,10 @@
 
 import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import xarray as xr
@@ -12,6 +14,7 @@ from scipy.stats import norm
 
 import crowdppl
 from crowdppl import Annotations
+from crowdppl.errors import silent
 from crowdppl.inference.dependence import independence
 from crowdppl.inference.dependence.independence import Overdispersion, posterior_probability
 from crowdppl.inference.options import EM
@@ -307,3 +310,26 @@ def test_a_worker_of_few_annotations_is_an_average_member():
     first = quiet_fit(kept, independent=True).workers().set_index("worker").loc[0]
     assert first["accuracy"] > 0.75
     assert first["accuracy_high"] - first["accuracy_low"] > 0.2
+
+
+@pytest.mark.parametrize("classes", [4, 10])
+def test_a_poor_worker_of_few_annotations_is_no_average_member(classes):
+    """Who guesses 30 labels, beside five of .9: of ten classes, four annotations of each would describe it as .57."""
+    accuracy = []
+    for seed in range(4):
+        data, _ = crowd(seed, items=200, workers=6, classes=classes, accuracy=0.9)
+        rng = np.random.default_rng(seed)
+        label = torch.where(data.worker == 0, torch.from_numpy(rng.integers(classes, size=data.A)), data.label)
+        data = replace(data, label=label).keep((data.worker > 0) | (data.item < 30))
+        first = quiet_fit(data, independent=True).workers().set_index("worker").loc[0]
+        accuracy.append(first["accuracy"])
+    assert np.mean(accuracy) < 0.42
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_single_class_has_nothing_to_start_from(rows):
+    table = pd.DataFrame({"task": [0, 0, 1], "worker": ["a", "b", "a"], "label": ["yes"] * 3}).head(rows)
+    with silent():
+        posterior = crowdppl.fit(table, independent=True)
+    assert "average member" not in posterior.interval_method
+    assert (posterior.workers()["accuracy"] == 1).all()

@@ -6,9 +6,11 @@ pseudo-annotations. The flat part does not move the mode, which EM finds. It mov
 with ten. Five workers of .85, four classes and 75 items of each are then said to have .82, and 89% intervals of the accuracy hold
 .85 for three workers of five (docs/benchmarks/textbook-crowds.md).
 
-So these draws take the rows of the crowd as their prior, ``START`` annotations of each class, as workers do where errors are
-correlated (:func:`crowdppl.inference.dependence.design_effect.quality`): empirical Bayes. A worker of many annotations is
-described by these, one of few by the crowd. The point, and with it the labels, is the model's.
+So these draws take the rows of the crowd as their prior, worth ``START`` annotations in all, as workers do where errors are
+correlated (:func:`crowdppl.inference.dependence.design_effect.quality`): empirical Bayes. They are shared by the classes as the
+items are. As many of each class would be forty in all with ten classes, and describe a poor worker of thirty annotations as a
+good one. A worker of many annotations is described by these, one of few by the crowd. The point, and with it the labels, is the
+model's.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from crowdppl.inference.engines.em import swept
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.models.dawid_skene import DawidSkene
 
-# Smallest pseudo-count of a label: a Dirichlet distribution needs some of each.
-LEAST = 1e-3
+# Share of a row that is spread over all labels, and the smallest pseudo-count: a Dirichlet distribution needs some of each.
+EVEN, LEAST = 0.01, 1e-6
 STARTED = (
-    f" Not by the prior: every worker starts as an average member of the crowd, worth {START:g} annotations of a class."
+    f" Not by the prior: every worker starts as an average member of the crowd, worth {START:g} annotations in all."
 )
 
 
@@ -35,14 +37,15 @@ def starting_from_the_crowd(draws: Draws, data: Annotations) -> Draws:
 
     Args:
         draws: of that model, as :func:`crowdppl.inference.engines.em.em` returns them; returned as they are where they have been
-            drawn already, or do not come from a sweep.
+            drawn already, do not come from a sweep, or know a single class.
         data: the annotations, in the layout of the model.
     """
-    if draws.later is None or draws.point is None:
+    if draws.later is None or draws.point is None or data.K < 2:
         return draws
     number = data.annotations_per_worker.to(data.dtype)
     rows = (number[:, None, None] * draws.point["confusion"]).sum(0) / number.sum()  # (K, K)
-    prior = (START * rows).clamp(min=LEAST)
+    rows = (1 - EVEN) * rows + EVEN / data.K
+    prior = (START * draws.point["prevalence"][:, None] * rows).clamp(min=LEAST)
     model: BoundModel = bind(DawidSkene(concentration=tuple(map(tuple, prior.tolist()))), data)
     later = partial(swept, model, data, draws.point, draws.count)
     return replace(draws, later=later, interval_method=draws.interval_method + STARTED)
