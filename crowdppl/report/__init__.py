@@ -35,7 +35,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Judges' results take long to import, and the page on a crowd needs none.
     if name == "write_judges":
-        return importlib.import_module("crowdppl.report.judges_page").write_judges
+        globals()[name] = importlib.import_module("crowdppl.report.judges_page").write_judges
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

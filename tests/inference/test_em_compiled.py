@@ -78,8 +78,8 @@ def test_both_steps(monkeypatch, name, classes, ranges):
         compiled, in_torch = steps(model, data)
         assert len(compiled.steps.size) == ranges
         for theta in [{site: value[0] for site, value in prior_draws(model, data, 1).items()} for _ in range(4)]:
-            lp, ll, expected = compiled(theta)
-            ours = compiled.maximise(expected, theta)
+            lp, ll, expected = compiled(compiled.point(theta))
+            ours = compiled.sites(compiled.maximise(expected, compiled.point(theta)))
             wanted_lp, wanted_ll, responsibility = in_torch(theta)
             wanted = in_torch.maximise(responsibility, theta)
             np.testing.assert_allclose([lp, ll], [wanted_lp, wanted_ll], rtol=1e-10)
@@ -99,7 +99,8 @@ def test_a_step_that_overshoots_is_shortened():
             theta = {site: value[0] for site, value in prior_draws(model, data, 1).items()}
             theta["deviations"] = 8 * theta["deviations"]
             theta["preferences"] = 6 * theta["preferences"]
-            ours = compiled.maximise(compiled(theta)[2], theta)
+            point = compiled.point(theta)
+            ours = compiled.sites(compiled.maximise(compiled(point)[2], point))
             wanted = in_torch.maximise(in_torch(theta)[2], theta)
             for site, value in wanted.items():
                 torch.testing.assert_close(ours[site], value, rtol=1e-7, atol=1e-7, msg=site)
@@ -136,13 +137,13 @@ def test_a_step_that_is_not_a_number_is_not_taken(in_torch):
     with isolated(5), torch.inference_mode():
         model, data = prepared(ItemEffects(strengths=(1.5,), preference=1e8, crowd=1e8, deviation=1e8), data)
         way = steps(model, data)[in_torch]
-        theta = way.begin(model.initial(data))
+        theta = way.point(way.begin(model.initial(data)))
         values = []
         for _ in range(20):
             lp, _, expected = way(theta)
             values.append(lp)
             theta = way.maximise(expected, theta)
-            assert all(bool(value.isfinite().all()) for value in theta.values())
+            assert all(bool(value.isfinite().all()) for value in way.sites(theta).values())
         assert np.diff(values).min() > -1e-9 * abs(values[-1])
         assert values[-1] > values[0] + 1
 

@@ -43,7 +43,7 @@ def starting_from_the_crowd(draws: Draws, data: Annotations) -> Draws:
     if draws.later is None or draws.point is None or data.K < 2:
         return draws
     number = data.annotations_per_worker.to(data.dtype)
-    rows = (number[:, None, None] * draws.point["confusion"]).sum(0) / number.sum()  # (K, K)
+    rows = (number[:, None, None] * draws.point["confusion"]).sum(0) / number.sum().clamp(min=1)  # (K, K)
     rows = (1 - EVEN) * rows + EVEN / data.K
     prior = (START * draws.point["prevalence"][:, None] * rows).clamp(min=LEAST)
     model: BoundModel = bind(DawidSkene(concentration=tuple(map(tuple, prior.tolist()))), data)
