@@ -19,10 +19,12 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = Path(__file__).with_name("passed.json")
 # Of the readers of files, those that annotations are read with whatever the tool; tests/test_guarded.py checks the list.
 READERS = (
+    "__init__",
     "arrow",
     "file_kinds",
     "open_quotes",
     "opening",
+    "parquet",
     "repeated_headers",
     "spreadsheets",
     "streams",
@@ -53,6 +55,7 @@ ENGINES = [
             "crowds",
             "forked",
             "number_crowds",
+            "plain",
             "token_crowds",
             "user_densities",
             "user_models",
@@ -61,7 +64,8 @@ ENGINES = [
 ]
 # What is computed of results, and of judges.
 CRITICISM = [*ENGINES, "crowdppl/criticism"]
-COMPUTATION = [*CRITICISM, "crowdppl/data", "crowdppl/learning", "crowdppl/judges"]
+FITS = [*CRITICISM, "crowdppl/learning", "tests/test_devices.py"]
+COMPUTATION = [*CRITICISM, "crowdppl/data", "crowdppl/learning", "crowdppl/judges", "tests/judge_files.py"]
 # The whole library: what commands, notebooks and other packages touch.
 LIBRARY = [
     "constraints.txt",
@@ -76,13 +80,34 @@ LIBRARY = [
 PAGES = ["docs", "README.md", "CONTRIBUTING.md"]
 DOCS_TESTS = "tests/test_docs.py"
 SLOW = ["-m", "slow and not longest", "-n", "2", "--dist", "worksteal"]
+# Tests of computations that run commands or write reports, too: they are a part of their own, which guards the whole library.
+OF_COMMANDS = [
+    *(f"tests/criticism/{name}.py" for name in ("test_earlier_result", "test_mean_squares", "test_perspectives")),
+    "tests/inference/streaming/test_streaming.py",
+    *(
+        f"tests/inference/{name}.py"
+        for name in ("test_convergence", "test_options", "test_pyro_program", "test_update", "test_workers_alike")
+    ),
+    *(f"tests/judges/{name}.py" for name in ("test_criteria", "test_human_columns", "test_more_tools")),
+    "tests/model/test_other_rates.py",
+    "tests/models/test_grades_by_criteria.py",
+]
+
+
+def without_commands(*folders: str) -> list[str]:
+    """Return the files of tests in some folders but those."""
+    paths = (path for folder in folders for path in (ROOT / "tests" / folder).rglob("test_*.py"))
+    return sorted({path.relative_to(ROOT).as_posix() for path in paths} - {*OF_COMMANDS})
+
+
 # The tests of each part, which are among its guarded files.
 SLOW_PARTS = {
-    "criticism": ["tests/criticism"],
+    "criticism": without_commands("criticism"),
+    "commands": OF_COMMANDS,
     "oracle": ["tests/test_oracle.py"],
-    "inference": ["tests/inference"],
-    "models": ["tests/model", "tests/models", "tests/kernels"],
-    "judges": ["tests/learning", "tests/judges"],
+    "inference": without_commands("inference"),
+    "models": without_commands("model", "models", "kernels"),
+    "judges": without_commands("learning", "judges"),
     "others": [
         "tests/cli",
         "tests/crowdkit",
@@ -117,8 +142,8 @@ SUITES = {"slow": (SLOW, SLOW_PARTS), "lowest": (LOWEST, LOWEST_PARTS)}
 COMPUTED = {
     "slow: criticism": CRITICISM,
     "slow: oracle": ENGINES,
-    "slow: inference": ENGINES,
-    "slow: models": ENGINES,
+    "slow: inference": FITS,
+    "slow: models": CRITICISM,
     "slow: judges": COMPUTATION,
 }
 # Status of pytest where tests failed, and where no test of a part is of this kind.

@@ -2,9 +2,12 @@
 
 import ast
 import importlib.util
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+import crowdppl
 
 ROOT = Path(__file__).parents[1]
 
@@ -17,35 +20,61 @@ def guarded():
     return module
 
 
-def imported(path):
-    """The modules of this library that a module imports as it is loaded, other than for types."""
-    names, waiting = set(), list(ast.parse(path.read_text(encoding="utf-8")).body)
+# These import what a name of the library stands for, or readers of all tools for commands, only where these are used.
+ENTRIES = {"crowdppl/__init__.py", "crowdppl/__main__.py", "crowdppl/data/look.py", "crowdppl/data/read.py"}
+PARTS = ["criticism", "oracle", "inference", "models", "judges"]
+
+
+def files_of(patterns):
+    """The Python files that some patterns name."""
+    places = [place for pattern in patterns for place in ROOT.glob(pattern)]
+    paths = {path for place in places for path in (place, *place.rglob("*.py")) if path.suffix == ".py"}
+    return {path.relative_to(ROOT).as_posix() for path in paths}
+
+
+@cache
+def imported(name):
+    """The files of the library and tests that a file imports anywhere in it, or names by ``crowdppl.``, but for types."""
+    names, waiting = set(), [ast.parse((ROOT / name).read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+            continue
+        waiting += ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
-        elif isinstance(node, (ast.If, ast.Try, ast.With)):
-            waiting += node.body
-    return {name for name in names if name.startswith("crowdppl.data.readers.")}
+        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("crowdppl."):
+            names.add(ast.unparse(node))
+    return {file for one in names for file in of_module(one)}
 
 
-def test_readers_that_annotations_are_read_with(guarded):
-    """Modules that only commands use take all readers, as they look at a file of any tool."""
-    folder = ROOT / "crowdppl/data"
-    waiting = [*folder.glob("*.py"), *(folder / "table").rglob("*.py"), *(folder / "synthetic").rglob("*.py")]
-    waiting = [path for path in waiting if path.stem not in ("look", "read")]
-    needed = set()
+@cache
+def of_module(name):
+    """The file of a module, and those of the packages that it is in."""
+    words = name.split(".")
+    if words[0] == "crowdppl" and len(words) > 1:
+        words[1:2] = crowdppl._MODULES.get(words[1], words[1]).split(".")
+    out = set()
+    for k in range(1, len(words) + 1):
+        path = "/".join(words[:k]).replace("crowdppl/models", "models")
+        out |= {file for file in (f"{path}.py", f"{path}/__init__.py", f"tests/{path}.py") if (ROOT / file).is_file()}
+    return out
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_guards_what_its_tests_compute_with(guarded, part):
+    """All that the tests of a part and its guarded files import, and what that imports in turn."""
+    known = files_of([*guarded.COMPUTED[f"slow: {part}"], *guarded.SLOW_PARTS[part]])
+    waiting, missed = list(known), {}
     while waiting:
-        for name in imported(waiting.pop()):
-            path = folder / "readers" / f"{name.split('.')[3]}.py"
-            if path.exists() and path.stem not in needed:
-                needed.add(path.stem)
-                waiting.append(path)
-    assert needed == set(guarded.READERS)
+        name = waiting.pop()
+        new = imported(name) - known - set(missed) if name not in ENTRIES else set()
+        missed |= dict.fromkeys(new, name)
+        waiting += new
+    assert not missed
 
 
 @pytest.mark.parametrize("part", ["criticism", "oracle", "inference", "models"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pyro
@@ -28,6 +28,8 @@ CHECKED, ITEMS = 1000, 100
 DRAWN = 10_000_000
 # Where the models of this library are.
 OWN = "crowdppl.models."
+# Hyperparameters of ordinary size, or zero: beyond it, what a model computes may overflow.
+LEAST, MOST = 1e-3, 1e3
 # Names that a site may not have, and why.
 RESERVED = {
     "truth": "the program gives the true labels",
@@ -49,7 +51,8 @@ def check(model: BoundModel, data: Annotations, *, briefly: bool = False) -> dic
     Args:
         model: bound to the data.
         data: the annotations in its layout.
-        briefly: of a model of this library without networks, run the prior alone: its tests check the rest.
+        briefly: of a model of this library without networks, and with hyperparameters of ordinary size, run the prior alone: its
+                tests check the rest.
 
     Raises:
         ModelError: where the model does not keep its contract, with the reason.
@@ -106,8 +109,18 @@ def check(model: BoundModel, data: Annotations, *, briefly: bool = False) -> dic
 
 
 def _tested(model: BoundModel) -> bool:
-    """Tell whether a model is one of this library, without networks or a classifier of the user's."""
-    return type(model.model).__module__.startswith(OWN) and model.networks is None and model.classifier is None
+    """Tell whether a model is one of this library, of ordinary numbers, without networks or a classifier of the user's."""
+    own = type(model.model).__module__.startswith(OWN) and model.networks is None and model.classifier is None
+    return own and _ordinary(model.model)
+
+
+def _ordinary(value: Any) -> bool:
+    """Tell whether all numbers of a model, of its fields and of tuples in these are of ordinary size."""
+    if is_dataclass(value):
+        return all(_ordinary(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, (tuple, list)):
+        return all(map(_ordinary, value))
+    return not isinstance(value, (int, float)) or value == 0 or LEAST <= abs(value) <= MOST
 
 
 def _require_free_names(model: str, sites: Mapping[str, Any], data: Annotations, states: int) -> None:

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import pandas as pd
 import pyro
 import pytest
 import torch
@@ -19,7 +20,8 @@ from pyro.distributions import (
 )
 
 import crowdppl
-from crowdppl import ModelError, check_contract
+from crowdppl import Annotations, ModelError, check_contract
+from crowdppl.models import GLAD, OrdinalThresholds
 
 
 class Copies(OwnCoin):
@@ -282,3 +284,13 @@ def test_the_catalogue_has_none_of_these(case):
     check_contract(
         case.model, tiny(1, classes=case.classes, features=case.features, criteria=case.criteria, known=True)
     )
+
+
+@pytest.mark.parametrize("model", [GLAD(easiness_scale=5000.0), OrdinalThresholds(precision_scale=5000.0)])
+def test_numbers_out_of_the_ordinary_are_checked_in_full(model):
+    """A model of the library is checked briefly only where its numbers are of ordinary size."""
+    kind = "ordinal" if isinstance(model, OrdinalThresholds) else "nominal"
+    rows = [(i, w, (i + w) % 3) for i in range(20) for w in range(4)]
+    data = Annotations.from_frame(pd.DataFrame(rows, columns=["item", "worker", "label"]), kind=kind, labels=range(3))
+    with pytest.raises(ModelError, match=rf"{type(model).__name__}(\.\w+)? failed on"):
+        crowdppl.fit(data, model, method="em", seed=0)
