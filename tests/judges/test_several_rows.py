@@ -122,7 +122,7 @@ def test_samples_of_a_log_that_was_continued_have_a_note(tmp_path):
             ["03/04/2024", "05/06/2024", "02/05/2024", "01/02/2024"],
             "the day or the month first; write them as 2024-04-03",
         ),
-        ([30424, 130424, 40424, 140524], "030424 may be a date with the day or the month first"),
+        ([3042024, 13042024, 4042024, 14052024], "03042024 may be a date with the day or the month first"),
     ],
 )
 def test_times_of_either_order_are_refused_with_the_reason(when, why):
