@@ -28,6 +28,7 @@ from common import processor_time, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALLEST = 2_000  # annotations of a set
+BUSY = 1.2  # seconds for each of the processor from which other programs are said to have run
 SECONDS, REPEATS = 1.5, 5  # a measurement is repeated for so long, at least once more, and at most so often
 GIBBS = {"chains": 4, "warmup": 500, "num_samples": 1000}
 SIMULATED = "500k x 10"
@@ -282,11 +283,17 @@ def page(runs: dict[str, dict[str, Any]], commands: dict[str, list[float]]) -> s
         for key, each in ratios.items()
     ]
     lines = [[name, *(f"{seconds:.1f}" for seconds in both)] for name, both in commands.items()]
+    waits = float(np.median([run["seconds"][PEER] / run["processor"][PEER] for run in runs.values()]))
+    busy = (
+        f"\n\n**Measured beside other work**: seconds are {waits:.1f} times those of the processor. Compare ratios, and seconds "
+        f"of the processor."
+    )
+    busy = busy if waits >= BUSY else ""
     return f"""From a data frame in memory to the answer, in seconds, warm: `Annotations.from_frame`, `fit`, `truth()`, and
 `workers()` with intervals where the column says so. *crowd-kit* is `DawidSkene().fit_predict`, labels alone. In parentheses:
 its time divided by ours, so that above 1 ours is faster. Gibbs sampling takes {GIBBS["chains"]} chains of
 {GIBBS["warmup"]} + {GIBBS["num_samples"]} sweeps. Public sets with at least {SMALLEST:,} annotations, and a simulated one with
-10,000 items, 2,500 workers and ten classes.
+10,000 items, 2,500 workers and ten classes.{busy}
 
 {table(["set", "annotations", "crowd-kit", *HEADS.values()], rows)}
 
