@@ -67,20 +67,24 @@ def notes_on(
         source: name of the table.
     """
     unused = questions.unused(frame, [*used, *named])
-    plain = {column: re.sub(r"[\s.-]+", "_", str(column).strip().lower()) for column in unused}
-    places = [column for column in unused if PLACE.fullmatch(plain[column])]
-    parts = [column for column in unused if PART.fullmatch(plain[column])]
+    places = [column for column in unused if PLACE.fullmatch(_plain(column))]
+    parts = [column for column in unused if PART.fullmatch(_plain(column))]
     head = frame.iloc[:_ROWS]
     notes = _of_places(head, places, used, source) if places else []
     notes += _of_parts(head, parts, used, source) if parts else []
     return notes + _of_true_labels(head, unused, used, codes, source)
 
 
+def _plain(column: Any) -> str:
+    """Return the name of a column in lower case with one sign between its words."""
+    return re.sub(r"[\s.-]+", "_", str(column).strip().lower())
+
+
 def _of_places(frame: pd.DataFrame, places: Sequence[Any], used: Sequence[Any], source: str) -> list[str]:
     """Return a note where a worker has annotations at several places of an item."""
     who = questions.joint_codes(frame, used[:2])
     for column in places:
-        edge = PLACE.fullmatch(re.sub(r"[\s.-]+", "_", str(column).strip().lower()))
+        edge = PLACE.fullmatch(_plain(column))
         numbers = pd.to_numeric(frame[column], errors="coerce") if edge and edge["edge"] else None
         # Of others, the times when a worker began and ended.
         if numbers is not None and ((numbers.isna() & frame[column].notna()).any() or (numbers >= EPOCH).any()):

@@ -89,9 +89,8 @@ def em(
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
     """
-    space = Space(
-        check(model, data, briefly=True), discrete=True
-    )  # the model's M step may move discrete sites, gradients cannot
+    # The model's M step may move discrete sites, gradients cannot.
+    space = Space(check(model, data, briefly=True), discrete=True)
     if model.conjugacy is not None:
         model.conjugacy.require_mode()
     schedule = Schedule.of(options)
