@@ -209,6 +209,18 @@ def _with_token_features(data: Annotations, model: AnnotationModel) -> Choice:
     return Choice(model, note, scores)
 
 
+def _sparse_and_even(data: Annotations) -> str | None:
+    """Return why one number describes each worker where errors are independent; ``None`` if a matrix does."""
+    from crowdppl.inference.dependence import coinciding_errors, independence
+
+    if data.A >= independence.LEAST_EACH * data.J * data.K * (data.K - 1) or not coinciding_errors.are_even(data):
+        return None
+    few = (
+        f"workers gave {labels_of_each_class(data):.1f} labels for each class, few for a confusion matrix of their own"
+    )
+    return f"{MANY_CLASSES} was fitted: {few}, and errors seem to be spread evenly; model={LARGE!r} fits matrices all the same"
+
+
 def choice_of(model: str | AnnotationModel | LinearGaussian, data: Annotations) -> Choice:
     """Return the model that a caller names, with what features of tokens say where it reads them.
 
@@ -251,6 +263,8 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
     if independent:
         if reads_by_default(data):
             return _with_features(data, LARGE, note)
+        if (sparse := _sparse_and_even(data)) is not None:
+            return Choice(named_model(MANY_CLASSES), sparse if note is None else f"{note}. {sparse}")
         independence = (
             f"{LARGE} was fitted: where annotations of one item are independent, no item leads workers astray, which {DEFAULT} "
             f"is about; model={DEFAULT!r} fits it all the same"

@@ -42,6 +42,7 @@ from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.features_read import READABLE, reads_features
 from crowdppl.models.dawid_skene import DawidSkene
 from crowdppl.models.item_effects import ItemEffects
+from crowdppl.models.one_coin import OneCoin
 from crowdppl.posterior.posterior import Posterior
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
@@ -170,7 +171,7 @@ def _evaluated(work: Work, bound: BoundModel, data: Annotations, draws: Draws, *
         mixture: whether a default result may be a mixture with a model of independent errors.
     """
     public = work.effect is not None and work.effect.public
-    mixture = mixture and work.default and public and isinstance(work.model, ItemEffects)
+    mixture = mixture and work.default and public and isinstance(work.model, ItemEffects | DawidSkene | OneCoin)
     if _can_wait(draws, data, work.effect):
         assert draws.point is not None
         items = choose.items(bound, bound.expand(data), data, draws.passes)

@@ -12,7 +12,8 @@ than there is, so that simulated agreement varies more than that of the data. It
 side, with two standard deviations. In public crowds ``z`` grows with the square root of the number of items, and is near 0 in
 some: a choice by ``z`` would be wrong in a third of small crowds. So the result is a mixture: a share of the draws, the
 posterior probability of independence, comes from Dawid and Skene's model, whose workers start
-as average members of the crowd (:mod:`crowdppl.inference.dependence.crowd_rows`).
+as average members of the crowd (:mod:`crowdppl.inference.dependence.crowd_rows`). Crowds of many classes, or of few labels a
+worker, are compared with a simpler model: :mod:`crowdppl.inference.dependence.coinciding_errors`.
 
     p(independent | z)  proportional to  SHARE N(z; 0, NULL^2) above 0 and, as far, N(z; 0, BELOW^2) below,
     p(correlated | z)  proportional to  (1 - SHARE) N(z; MEAN sqrt(N), 1 + SPREAD^2 N)
@@ -43,6 +44,7 @@ from torch import Tensor
 from crowdppl.data.alerts import ONE_CLASS_OR_GUESSES
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends import choose
+from crowdppl.inference.dependence import coinciding_errors
 from crowdppl.inference.dependence.crowd_rows import starting_from_the_crowd
 from crowdppl.inference.dependence.known_truths import left_out_score
 from crowdppl.inference.draws import Draws
@@ -53,6 +55,7 @@ from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.weighted_votes import mostly_adversarial
 from crowdppl.models.dawid_skene import DawidSkene
+from crowdppl.models.one_coin import OneCoin
 
 Array = npt.NDArray[Any]
 # Prior probability of independent errors.
@@ -86,12 +89,12 @@ BEGUN, FIRST, ROUGHLY = 40, 12, 0.6
 
 @dataclass(eq=False)
 class Independence:
-    """Dawid and Skene's model beside the default one.
+    """A model of independent errors beside the default one.
 
     Attributes:
         probability: that errors are independent.
         z: how much more agreement varies from item to item than the model explains, in standard deviations.
-        model: Dawid and Skene's, of the data.
+        model: Dawid and Skene's, or that of one coin, of the data.
         draws: its draws, still to be drawn.
         truth: probabilities of the classes by it, ``(N, K)``.
         one_class: name of the class of nearly all items by it, where the default gives many of them other labels; else ``None``.
@@ -160,7 +163,9 @@ class Independence:
 
 
 def independence(data: Annotations, probability: Tensor, count: int) -> Independence | None:
-    """Fit Dawid and Skene's model by EM, and return it where its independence is probable enough to matter.
+    """Fit a model of independent errors by EM, and return it where independence is probable enough to matter.
+
+    It is Dawid and Skene's where the data determine the matrices of all workers, else that of one coin for each.
 
     Of the random streams nothing is used up.
 
@@ -169,38 +174,75 @@ def independence(data: Annotations, probability: Tensor, count: int) -> Independ
         probability: of the classes by the default model, ``(N, K)``.
         count: number of draws to make later.
     """
-    if not _told_apart(data):
-        return None
     streams = random_state(data.device)
     try:
-        model = bind(DawidSkene(), data)
-        arranged, pairs = model.anchored(model.expand(data)), int((data.annotations_per_item > 1).sum())
-        draws = em(model, arranged, completed("em", {"num_samples": count, "max_iter": BEGUN}))
-        assert draws.point is not None
-        over = Overdispersion(data, draws.point)
-        z = over.z(FIRST)
-        if posterior_probability(ROUGHLY * z, pairs) < NEGLIGIBLE:
-            return None
-        if not draws.facts["converged"]:
-            draws = em(model, arranged, completed("em", {"num_samples": count}))
-            assert draws.point is not None
-            over = Overdispersion(data, draws.point)
-        z = over.z()
-        independent = posterior_probability(z, pairs)
-        if independent < NEGLIGIBLE:
-            return None
-        assert draws.point is not None
-        truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
-        one_class = None
-        if _contradicted(truth, probability, data):
-            one_class = _one_class(truth, data)
-            independent *= ONE_CLASS
-            if one_class is None or independent < NEGLIGIBLE:
-                return None
+        if _told_apart(data):
+            return _by_matrices(data, probability, count)
+        return _by_one_number(data, probability, count)
     finally:
         set_random_state(streams, data.device)
+
+
+def _by_matrices(data: Annotations, probability: Tensor, count: int) -> Independence | None:
+    """Compare with Dawid and Skene's model."""
+    model = bind(DawidSkene(), data)
+    arranged, pairs = model.anchored(model.expand(data)), _several(data)
+    draws = em(model, arranged, completed("em", {"num_samples": count, "max_iter": BEGUN}))
+    assert draws.point is not None
+    over = Overdispersion(data, draws.point)
+    z = over.z(FIRST)
+    if posterior_probability(ROUGHLY * z, pairs) < NEGLIGIBLE:
+        return None
+    if not draws.facts["converged"]:
+        draws = em(model, arranged, completed("em", {"num_samples": count}))
+        assert draws.point is not None
+        over = Overdispersion(data, draws.point)
+    z = over.z()
+    independent = posterior_probability(z, pairs)
+    if independent < NEGLIGIBLE:
+        return None
+    truth = _reported(model, data, draws)
+    one_class = None
+    if _contradicted(truth, probability, data):
+        one_class = _one_class(truth, data)
+        independent *= ONE_CLASS
+        if one_class is None or independent < NEGLIGIBLE:
+            return None
     draws = starting_from_the_crowd(replace(draws, passes=None), arranged)
     return Independence(independent, z, model, draws, truth, one_class)
+
+
+def _by_one_number(data: Annotations, probability: Tensor, count: int) -> Independence | None:
+    """Compare with the model of one coin: :mod:`crowdppl.inference.dependence.coinciding_errors`."""
+    if not _comparable(data) or not coinciding_errors.comparable(data):
+        return None
+    if coinciding_errors.many_coincide(data, probability):
+        return None
+    model = bind(OneCoin(), data)
+    arranged, pairs = model.anchored(model.expand(data)), _several(data)
+    draws = em(model, arranged, completed("em", {"num_samples": count}))
+    assert draws.point is not None
+    z, errors = coinciding_errors.Coincidence(data, draws.point).scores()
+    odds = _log_odds(max(z, 0.0), pairs) + coinciding_errors.log_odds(errors, pairs)
+    independent = _expit(odds)
+    if independent < NEGLIGIBLE:
+        return None
+    truth = _reported(model, data, draws)
+    if _contradicted(truth, probability, data):
+        return None
+    return Independence(independent, z, model, replace(draws, passes=None), truth)
+
+
+def _several(data: Annotations) -> int:
+    """Return the number of items with several annotations."""
+    return int((data.annotations_per_item > 1).sum())
+
+
+def _reported(model: BoundModel, data: Annotations, draws: Draws) -> Tensor:
+    """Return probabilities of the classes at the point of an engine that maximises, ``(N, K)``."""
+    assert draws.point is not None
+    truth, _ = choose.items(model, model.expand(data), data, draws.passes).reported(draws.point, None)
+    return truth
 
 
 def _contradicted(truth: Tensor, probability: Tensor, data: Annotations) -> bool:
@@ -239,14 +281,18 @@ def _one_class(truth: Tensor, data: Annotations) -> Any:
     return data.labels.tolist()[int(items.argmax())] if equally else None
 
 
-def _told_apart(data: Annotations) -> bool:
-    """Tell whether the data determine the matrices of all workers, so that ``z`` says something."""
-    several = int((data.annotations_per_item > 1).sum()) >= FEWEST
+def _comparable(data: Annotations) -> bool:
+    """Tell whether annotations of items are several, and plain ones of one process."""
     plain = data.weight is None and data.multiplicity is None and data.others is None
     apart = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if not several or not plain or apart or not 1 < data.K <= CLASSES or data.A > MOST:
+    return _several(data) >= FEWEST and plain and not apart and data.A >= EACH_ITEM * data.N
+
+
+def _told_apart(data: Annotations) -> bool:
+    """Tell whether the data determine the matrices of all workers, so that ``z`` says something."""
+    if not _comparable(data) or not 1 < data.K <= CLASSES or data.A > MOST:
         return False
-    return data.A >= EACH_ITEM * data.N and data.A >= LEAST_EACH * data.J * data.K * (data.K - 1)
+    return data.A >= LEAST_EACH * data.J * data.K * (data.K - 1)
 
 
 class Overdispersion:
@@ -292,8 +338,16 @@ class Overdispersion:
 
 def posterior_probability(z: float, items: int) -> float:
     """Return the probability of independent errors given ``z``, of so many items with several annotations."""
+    return _expit(_log_odds(z, items))
+
+
+def _log_odds(z: float, items: int) -> float:
+    """Return the log odds of the same."""
     spread = math.sqrt(1 + SPREAD**2 * items)
     null = -0.5 * (z / (NULL if z > 0 else BELOW)) ** 2 - math.log((NULL + BELOW) / 2)
     correlated = -0.5 * ((z - MEAN * math.sqrt(items)) / spread) ** 2 - math.log(spread)
-    odds = math.log(SHARE / (1 - SHARE)) + null - correlated
+    return math.log(SHARE / (1 - SHARE)) + null - correlated
+
+
+def _expit(odds: float) -> float:
     return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
