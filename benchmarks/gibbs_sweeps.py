@@ -14,6 +14,7 @@ import crowdppl
 from crowdppl import Annotations
 from crowdppl.data import datasets
 from crowdppl.errors import silent
+from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.engines import gibbs
 from crowdppl.inference.hooks import SILENT
@@ -26,7 +27,7 @@ CHAINS, ROUNDS = 4, 3
 # The time from a frame to the tables of true labels and workers, of a run of fixed length.
 FRAMES = (*SETS, "cifar10s", "adult-content", "fact-eval", "imagenet-real")
 LENGTH = {"chains": CHAINS, "warmup": 500, "num_samples": 1000}
-NO_STEP = mock.patch.object(gibbs, "compiled_step", return_value=None)
+NO_STEP = mock.patch.object(choose, "compiled_step", return_value=None)
 
 
 class Sampler:
