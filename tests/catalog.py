@@ -244,6 +244,8 @@ SHORT = {
     "gibbs": {"chains": 2, "warmup": 5, "num_samples": 8},
     "nuts": {"chains": 1, "warmup": 4, "num_samples": 6, "max_tree_depth": 2},
 }
+# Short runs that have enough draws to look at; of each kind of labels SVI and NUTS need others.
+BRIEF = {"em": {"num_samples": 20}, "gibbs": {"chains": 2, "warmup": 20, "num_samples": 40}}
 
 
 def tiny(
@@ -294,6 +296,14 @@ def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, 
         parameters=parameters,
         features=rng.normal(size=(items, 2)) if features else None,
     )
+
+
+def crowd_table(items, annotations):
+    """A table of annotations, at random, by 40 workers: of three classes, correct with probability .6 or else a guess."""
+    rng = np.random.default_rng(0)
+    truth, item = rng.integers(0, 3, items), rng.integers(0, items, annotations)
+    label = np.where(rng.random(annotations) < 0.6, truth[item], rng.integers(0, 3, annotations))
+    return pd.DataFrame({"task": item, "worker": rng.integers(0, 40, annotations), "label": label})
 
 
 def fit(*args, independent=True, **options):

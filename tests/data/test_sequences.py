@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import in_turn
+from catalog import BRIEF, in_turn
 from commands import run
 
 import crowdppl
@@ -197,9 +197,7 @@ def simulated(seed=0, texts=40, workers=4, length=8):
     return read(table), truth
 
 
-OPTIONS = {
-    "em": {"num_samples": 20},
-    "gibbs": {"chains": 2, "warmup": 20, "num_samples": 40},
+OPTIONS = BRIEF | {
     "svi": {"max_iter": 60, "num_samples": 20},
     "nuts": {"chains": 1, "warmup": 4, "num_samples": 6, "max_tree_depth": 2},
 }

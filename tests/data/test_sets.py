@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import in_turn
+from catalog import BRIEF, in_turn
 from commands import run
 
 import crowdppl
@@ -212,9 +212,7 @@ def test_copies_are_those_of_whole_sets():
 
 # ---------------------------------------------------------------------- fits
 
-OPTIONS = {
-    "em": {"num_samples": 20},
-    "gibbs": {"chains": 2, "warmup": 20, "num_samples": 40},
+OPTIONS = BRIEF | {
     "svi": {"max_iter": 300, "num_samples": 20},
     "nuts": {"chains": 1, "warmup": 8, "num_samples": 8, "max_tree_depth": 3},
 }
