@@ -355,6 +355,13 @@ def in_turn(values, every, name=None, *, night=True):
     return [pytest.param(*value, id=named(value), marks=turn(n, every, night)) for n, value in enumerate(each)]
 
 
+def slow_as_well(parameters, *ids):
+    """Return parameters with further ones slow, by id: they take seconds alone, and others show the same in the fast suite."""
+    missing = set(ids) - {one.id for one in parameters}
+    assert not missing, f"no parameters {missing}"
+    return [one._replace(marks=[*one.marks, pytest.mark.slow]) if one.id in ids else one for one in parameters]
+
+
 def each_by_one(kinds, methods):
     """Return a parameter for every kind and method; fast is each kind by one of the methods in turn, and the others are slow."""
     return [

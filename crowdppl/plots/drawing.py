@@ -65,11 +65,6 @@ def legend_above(ax: Axes, columns: int) -> None:
     ax.legend(fontsize=7, ncols=columns, frameon=False, columnspacing=1, **place)
 
 
-def legend_beside(ax: Axes) -> None:
-    """Place the legend to the right of the axes, at the top."""
-    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-
-
 def panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     """Return a figure with the given number of axes, at most three in a row."""
     columns = min(3, count)

@@ -10,18 +10,7 @@ import numpy.typing as npt
 
 from crowdppl.arguments import Level, PositiveInt, anything, checked
 from crowdppl.criticism import Perspectives
-from crowdppl.plots.drawing import (
-    BLUE,
-    GREY,
-    LIGHT,
-    axes_or_new,
-    interval_note,
-    legend_beside,
-    name_rows,
-    of_all,
-    require,
-    short_name,
-)
+from crowdppl.plots.drawing import BLUE, GREY, LIGHT, axes_or_new, interval_note, name_rows, of_all, require, short_name
 from crowdppl.posterior.measures import interval
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers.grading import mean_grades
@@ -95,5 +84,5 @@ def perspectives(result: Annotated[Perspectives, anything], *, most: PositiveInt
     gain, se = result.scores[["gain", "se"]].iloc[-1]
     ax.set_title(f"places of groups gain {gain:+.4f} nats an annotation (standard error {se:.4f})", fontsize=8)
     ax.set_xlabel(f"mean grade that a rater of the group gives, from 0 (intervals of {result.level:.0%})", fontsize=8)
-    legend_beside(ax)
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     return ax

@@ -19,7 +19,6 @@ from crowdppl.plots.drawing import (
     axes_or_new,
     chosen_workers,
     interval_note,
-    legend_beside,
     name_places,
     name_rows,
     of_all,
@@ -255,7 +254,7 @@ def groups(posterior: Annotated[Posterior, anything], *, most: PositiveInt = 60,
     ax.set_ylim(len(order) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.set_xlabel("probability", fontsize=8)
-    legend_beside(ax)
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     return ax
 
 
