@@ -1,4 +1,4 @@
-"""What an engine is told besides model, data and options: whom to tell of its progress, and where its state is kept."""
+"""What an engine takes besides model, data and options: a function to call with its progress, and the place of its state."""
 
 from __future__ import annotations
 
