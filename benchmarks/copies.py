@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import records
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 
 from crowdppl import Annotations, CrowdpplError, Posterior, fit
 from crowdppl.data import datasets
@@ -243,9 +242,19 @@ def main() -> None:
         "labels": lambda: labels(crowds),
         "public labels": public_labels,
     }
-    earlier = records.load("copies", records.folder_of(options.out)) if options.only else None
-    figures: dict[str, Any] = {} if earlier is None else earlier["results"]
+    figures = kept_figures("copies", options)
     figures |= {name: parts[name]() for name in options.only or PARTS}
+    write("copies", "Workers who give the same answers", page(figures, repeats, crowds), figures, options)
+
+
+def page(figures: dict[str, Any], repeats: int, crowds: int) -> str:
+    """Return the page.
+
+    Args:
+        figures: by part.
+        repeats: crowds in which copies are looked for.
+        crowds: those that are fitted.
+    """
     rows, sizes, kinds, groups, answers, both = (figures[name] for name in PARTS)
     groups, count = groups["groups"], groups["sets"]
     power = table(
@@ -282,7 +291,7 @@ def main() -> None:
     scores = table(
         ("set", "`copies=`", "annotations set aside", "accuracy", "log loss"), [list(row.values()) for row in both]
     )
-    body = f"""A pair of workers is named where its equal labels cannot be explained even if two in five of them were copied,
+    return f"""A pair of workers is named where its equal labels cannot be explained even if two in five of them were copied,
 given how often both agree with the other annotations of the same items, and how often they agree on two different items of
 which everybody else said the same (`crowdppl.data.copies`). Labels that everybody else calls by another one, and that surely
 mean it (the other one is most of what is said of these items, and more than of further ones), are then replaced by it, and the
@@ -341,7 +350,6 @@ agree by .38 to .51. Labels alone do not tell who is right. Without the limit, t
 
 {scores}
 """
-    write("copies", "Workers who give the same answers", body, figures, options)
 
 
 if __name__ == "__main__":

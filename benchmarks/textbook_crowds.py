@@ -11,8 +11,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import records
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 from default_model import GROUPS, known_classes, load
 
 import crowdppl
@@ -131,10 +130,8 @@ def main() -> None:
     options = arguments(__doc__, PARTS)
     seeds = 2 if options.quick else 20
     parts = options.only or PARTS
-    earlier = records.load("textbook-crowds", records.folder_of(options.out)) if options.only else None
-    before: dict[str, Any] = {} if earlier is None else earlier["results"]
-    small_crowds = before.pop("small", None)
-    figures: dict[str, dict[str, dict[str, float]]] = before
+    figures = kept_figures("textbook-crowds", options)
+    small_crowds = figures.pop("small", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, size in CROWDS.items() if "simulated" in parts else ():
@@ -146,6 +143,20 @@ def main() -> None:
             figures[name] = {
                 fit: {key: float(np.mean([row[key] for row in rows])) for key in rows[0]} for fit, rows in each.items()
             }
+        if "public" in parts:
+            small_crowds = of_public(["rte"] if options.quick else GROUPS["public"])
+    body, results = page(figures, small_crowds, seeds), figures | {"small": small_crowds}
+    write("textbook-crowds", "Textbook crowds", body, results, options, "textbook_crowds")
+
+
+def page(figures: dict[str, dict[str, dict[str, float]]], small_crowds: list[list[Any]], seeds: int) -> str:
+    """Return the page.
+
+    Args:
+        figures: by simulated crowd, fit and measure.
+        small_crowds: the rows of public sets.
+        seeds: number of crowds of a kind.
+    """
     rows = [
         [
             name if n == 0 else "",
@@ -158,10 +169,6 @@ def main() -> None:
         for name, by_fit in figures.items()
         for n, (fit, one) in enumerate(by_fit.items())
     ]
-    public = ["rte"] if options.quick else GROUPS["public"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        small_crowds = of_public(public) if "public" in parts else small_crowds
     columns = [
         "set",
         "crowds",
@@ -181,7 +188,7 @@ def main() -> None:
         "accuracy: bias (held)",
         "first class (held)",
     )
-    body = f"""Workers of .85, or .8 of the crowd of ten, or as stated, who err independently, means over {seeds} crowds.
+    return f"""Workers of .85, or .8 of the crowd of ten, or as stated, who err independently, means over {seeds} crowds.
 *Correct* is the share of correct labels and *stated* the mean probability of a label. Biases are those of the share of a worker's
 annotations that are correct and of the accuracy; *held* is how often {LEVEL:.0%} intervals contain the true value. *First class*
 is the estimated share of the items of the first class, and how often its interval holds that of the crowd.
@@ -278,8 +285,6 @@ loss from .04 worse to equal; in those of the second kind labels are 7 points be
 apart. Nine forms of the condition and seven shares of the probability were measured. These figures are of single runs while the
 condition was chosen, and are not repeated by the script.
 """
-    results = figures | {"small": small_crowds}
-    write("textbook-crowds", "Textbook crowds", body, results, options, "textbook_crowds")
 
 
 if __name__ == "__main__":
