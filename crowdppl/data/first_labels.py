@@ -152,6 +152,11 @@ class FirstLabels:
         return out
 
     @cached_property
+    def _number(self) -> Array:
+        """Number of workers of each item, ``(N,)``."""
+        return np.asarray(self.counts.sum(1))
+
+    @cached_property
     def _room(self) -> Array:
         """Memory for a label of each item, ``(N,)``, -1 but for those of ``_filled``."""
         return np.full(len(self.counts), -1, dtype=np.int32)
@@ -165,10 +170,11 @@ class FirstLabels:
         """Return whether two workers and others who may be of their group outnumber everybody else, on the pair's items."""
         if not suspects:
             return False
-        items = np.intersect1d(self.of_worker(one)[0], self.of_worker(other)[0], assume_unique=True)
-        of_theirs = sum(np.isin(items, self.of_worker(worker)[0], assume_unique=True).sum() for worker in suspects)
+        items = self.of_worker(one)[0]
+        items = items[self._spread(self.of_worker(other))[items] >= 0]
+        of_theirs = sum((self._spread(self.of_worker(worker))[items] >= 0).sum() for worker in suspects)
         group = 2 + of_theirs / len(items)
-        return bool(group > MORE + self.counts[items].sum() / len(items) - group)
+        return bool(group > MORE + self._number[items].mean() - group)
 
     def named(self, one: int, other: int, left_out: set[int], tests: int) -> bool:
         """Return whether labels of two workers are equal more often than is explained; as :meth:`exceeds_explained`."""
