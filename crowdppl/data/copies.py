@@ -47,6 +47,9 @@ Array = npt.NDArray[Any]
 # Where it is lower by as many standard errors, a group may as well know better than the others. To follow them then costs far
 # more labels than copies that count do (docs/benchmarks/copies.md).
 TRUSTED, BELOW = 0.4, 1.0
+# By how many a pair, and all who may belong to its group, may outnumber everybody else, where of these no two agree as often:
+# what most of the crowd say is what accuracy is measured by. And standard errors up to which pairs agree as often.
+MORE, ALIKE = 1, 3.0
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
 # Most pairs that are looked at closely, and most further workers that are left out for a pair.
@@ -97,22 +100,28 @@ def copied_answers(data: Annotations) -> list[Copies]:
     a, b, common, equal = votes.pairs()
     # Some of the answers copied, and no other agreement, is the least that is to be exceeded.
     significance = at_least(equal, common, COPIED)
-    near: dict[int, set[int]] = {}
+    near: dict[int, dict[int, float]] = {}
     for pair in np.flatnonzero((equal >= NEAR * common) & (significance < FALSE_ALARMS)):
-        near.setdefault(int(a[pair]), set()).add(int(b[pair]))
-        near.setdefault(int(b[pair]), set()).add(int(a[pair]))
+        near.setdefault(int(a[pair]), {})[int(b[pair])] = equal[pair] / common[pair]
+        near.setdefault(int(b[pair]), {})[int(a[pair])] = equal[pair] / common[pair]
     candidates = np.flatnonzero(significance * len(a) < FALSE_ALARMS)
-    named, beside = [], []
+    named, beside, either = [], [], set[tuple[int, int]]()
     candidates = candidates[np.argsort(significance[candidates], kind="stable")][:PAIRS]
     candidates = votes.beyond_chance(candidates, a, b, common, equal)
-    suspects = [_suspects(votes, near, int(a[pair]), int(b[pair])) for pair in candidates]
+    suspects, doubtful = [], []
+    for pair in candidates:
+        group, doubt = _suspects(votes, near, *(int(of[pair]) for of in (a, b, common, equal)))
+        suspects.append(group)
+        doubtful.append(doubt)
     for place in votes.beyond_accuracy(candidates, a, b, common, equal, suspects):
         pair = candidates[place]
         one, other = int(a[pair]), int(b[pair])
         if votes.named(one, other, suspects[place], len(a)):
             named.append((one, other, int(common[pair]), int(equal[pair])))
             beside.append(suspects[place])
-    named = _without_rivals(votes, named, beside, len(a))
+            if doubtful[place]:
+                either.add((one, other))
+    named = [pair for pair in _without_rivals(votes, named, beside, len(a)) if pair[:2] not in either]
     groups = _groups(named, data.J)
     pairs = np.stack([a, b, common, equal], 1)[significance < FALSE_ALARMS]
     groups = _groups(named + [pair for group in groups for pair in _joining(votes, group, groups, pairs)], data.J)
@@ -183,10 +192,44 @@ def _without_rivals(
     return [named[number] for place in settled(rivals, holds) for number in pairs[place]]
 
 
-def _suspects(votes: FirstLabels, near: dict[int, set[int]], one: int, other: int) -> set[int]:
-    """Return the workers who may belong to one group with either of two; none where they are too many, or most of the crowd."""
-    suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
-    return set() if len(suspects) > SUSPECTS or votes.outnumber(one, other, suspects) else suspects
+def _suspects(
+    votes: FirstLabels, near: dict[int, dict[int, float]], one: int, other: int, common: int, equal: int
+) -> tuple[set[int], bool]:
+    """Return the workers who may belong to one group with either of two; none where they are too many, or most of the crowd.
+
+    Where all would be most of the crowd, those who agree with either as often as both with each other. And whether a group
+    would be about half of the crowd, and workers of the other half agree as often, so that either half may have copied.
+
+    Args:
+        votes: of the crowd.
+        near: share of equal labels of each worker and those who may belong to a group with this one.
+        one: a worker.
+        other: another one.
+        common: number of their common items.
+        equal: number of equal labels.
+    """
+    both = near.get(one, {}), near.get(other, {})
+    suspects = {*both[0], *both[1]} - {one, other}
+    share = (equal + 1) / (common + 2)
+    alike = equal / common - ALIKE * (share * (1 - share) / common) ** 0.5
+    if not suspects or len(suspects) > SUSPECTS:
+        return set(), False
+    for group in (suspects, {worker for worker in suspects if max(each.get(worker, 0.0) for each in both) >= alike}):
+        more = votes.majority(one, other, group)
+        if more <= MORE:
+            return group, more >= -MORE and _agree(near, group | {one, other}, alike)
+    return set(), False
+
+
+def _agree(near: dict[int, dict[int, float]], group: set[int], share: float) -> bool:
+    """Return whether two workers who are not of a group have at least this share of equal labels."""
+    return any(
+        value >= share
+        for worker, those in near.items()
+        if worker not in group
+        for other, value in those.items()
+        if other not in group
+    )
 
 
 def _joining(votes: FirstLabels, group: Copies, groups: list[Copies], pairs: Array) -> list[tuple[int, int, int, int]]:

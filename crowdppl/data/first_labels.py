@@ -20,9 +20,6 @@ Array = npt.NDArray[Any]
 
 # Fewest common items of a pair that is tested.
 COMMON = 20
-# By how many a pair, and all who may belong to its group, may outnumber everybody else: what most of the crowd say is what
-# accuracy is measured by.
-MORE = 1
 # By how much more, in proportion, a pair must be explained to be left out together with others: rounding.
 ROUNDING = 1e-6
 # Most cells of working arrays.
@@ -166,15 +163,13 @@ class FirstLabels:
         """The items with a label in ``_room``, one array of them."""
         return [np.zeros(0, dtype=np.intp)]
 
-    def outnumber(self, one: int, other: int, suspects: set[int]) -> bool:
-        """Return whether two workers and others who may be of their group outnumber everybody else, on the pair's items."""
-        if not suspects:
-            return False
+    def majority(self, one: int, other: int, suspects: set[int]) -> float:
+        """Return by how many two workers and others who may be of their group outnumber everybody else, on the pair's items."""
         items = self.of_worker(one)[0]
         items = items[self._spread(self.of_worker(other))[items] >= 0]
         of_theirs = sum((self._spread(self.of_worker(worker))[items] >= 0).sum() for worker in suspects)
         group = 2 + of_theirs / len(items)
-        return bool(group > MORE + self._number[items].mean() - group)
+        return float(2 * group - self._number[items].mean())
 
     def named(self, one: int, other: int, left_out: set[int], tests: int) -> bool:
         """Return whether labels of two workers are equal more often than is explained; as :meth:`exceeds_explained`."""
