@@ -377,10 +377,11 @@ copies are named, and nobody else; or others are.
 Workers who agree with either of a pair as often as copies would are not counted among everybody else, unless most of the crowd
 would then be of one group. Two groups that are each named only as long as all workers of the other one count may be the two
 readings of one crowd, whose likelihood is the same: then that of fewer workers by two has copied, or the smaller one if its
-labels are equal throughout, else neither is named. Without these two rules all workers of .95 are named in nearly each of these
-crowds, and those of .85 in up to three of four; also without copies, where two others share errors (below). The rules cost the
-copies of four of seven accounts beside three who agree as often, and of three of seven that copy 85% of the answers: the labels
-do not tell which group has copied.
+labels are equal throughout, else neither is named. Nor is about half of a crowd where workers of the other half agree as often.
+Without these rules all workers of .95 are named in nearly each of these crowds, and those of .85 in up to three of four; also
+without copies, where two others share errors (below), and in 17 of 20 crowds of thirty classes that three of eight workers merge
+in pairs ([plausible crowds](plausible-crowds.md)), where one of 20 is left. The rules cost the copies of three or four of seven
+accounts that copy 85% of the answers beside others who agree as often: the labels do not tell which group has copied.
 
 ## Labels
 

@@ -11,8 +11,9 @@ workers who apply a criterion of their own, other than everybody else's, in near
 have in common beyond their accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
 
 Other workers who agree with either of a pair nearly as often may be of its group. They are not counted among everybody else,
-unless most of the crowd would be of that group: then they are the crowd. Where two groups are each named only as long as all
-workers of the other one count, at most one of them has copied (:mod:`crowdppl.data.rival_groups`).
+unless most of the crowd would be of that group: then they are the crowd. Where the group would be about half of the crowd, and
+workers of the other half agree as often, either half may have copied, and neither is named. Where two groups are each named only
+as long as all workers of the other one count, at most one of them has copied (:mod:`crowdppl.data.rival_groups`).
 
 Where a pair is named, other workers are compared with the answers on which its group agrees: these are closer to the common
 source than those of each member, and the tests are fewer than the pairs of the crowd.

@@ -118,11 +118,22 @@ def test_copies_of_a_guess_are_named_and_nobody_beside_them(share, accuracy):
 
 
 def test_the_smaller_group_has_copied_or_neither():
-    """Of seven: three whose labels are equal throughout, beside four of .95; four of 85% beside three are not told apart."""
+    """Of seven: three whose labels are equal throughout, beside four; four beside three are named, or are not told apart."""
     shares = [1 / 3] * 3
     for seed in range(5):
         assert groups(copied_guesses(seed, copies=3, workers=7, accuracy=0.92, shares=shares)) == [(0, 1, 2)]
+        assert groups(copied_guesses(seed, copies=4, workers=7, accuracy=0.8, shares=shares)) in ([], [(0, 1, 2, 3)])
         assert groups(copied_guesses(seed, copies=4, workers=7, accuracy=0.92, share=0.85, shares=shares)) == []
+
+
+@pytest.mark.parametrize(("copies", "classes"), [(3, 2), (4, 2), (3, 10), (4, 10)])
+def test_half_of_a_crowd_is_not_named_where_the_other_half_agrees_as_often(copies, classes):
+    """Of seven, three or four who copy 85% of a guess, beside others of .95: these are not taken for the copies."""
+    shares = [1 / classes] * classes
+    named = [
+        groups(copied_guesses(s, copies=copies, workers=7, accuracy=0.95, share=0.85, shares=shares)) for s in range(10)
+    ]
+    assert sum(any(max(group) >= copies for group in one) for one in named) <= 1
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
