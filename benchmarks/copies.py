@@ -380,8 +380,9 @@ readings of one crowd, whose likelihood is the same: then that of fewer workers 
 labels are equal throughout, else neither is named. Nor is about half of a crowd where workers of the other half agree as often.
 Without these rules all workers of .95 are named in nearly each of these crowds, and those of .85 in up to three of four; also
 without copies, where two others share errors (below), and in 17 of 20 crowds of thirty classes that three of eight workers merge
-in pairs ([plausible crowds](plausible-crowds.md)), where one of 20 is left. The rules cost the copies of three or four of seven
-accounts that copy 85% of the answers beside others who agree as often: the labels do not tell which group has copied.
+in pairs ([plausible crowds](plausible-crowds.md)), where one of 20 is left. The rules cost the copies of four of seven accounts
+beside three who agree as often, and those of three of seven that copy 85% of the answers: the labels do not tell which group has
+copied.
 
 ## Labels
 
