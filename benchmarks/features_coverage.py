@@ -339,6 +339,12 @@ was chosen among five by the log loss on the public sets of this page, so that t
 
 {forms}
 
+On `labelme` intervals hold too seldom since the crowd shares two errors: 48% of the labels of items of the last class are of
+three others, and 45% of those of the second class of two others. The labels do not show it, so that workers are said to agree
+with the truth more often than they do (the worst quarter .67 for .47), and a classifier learns the same. Without features,
+intervals of `share_correct` of all workers hold 80%; with 30, 100 and 300 known true labels 89%, 90% and 96% (bias +.077, +.061,
++.047, +.029; means of three draws, single runs).
+
 ## What results cite
 
 Of the public sets with all of their annotations, each once: `labelme`, `music-genre`, `leaves` and `cifar10s`.
