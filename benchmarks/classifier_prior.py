@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import records
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -249,8 +248,7 @@ def main() -> None:
     options = arguments(__doc__, PARTS)
     crowds, random = (1, 1) if options.quick else (5, RANDOM)
     parts = options.only or PARTS
-    earlier = records.load("classifier-prior", records.folder_of(options.out)) if options.only else None
-    figures: dict[str, Any] = {} if earlier is None else earlier["results"]
+    figures = kept_figures("classifier-prior", options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, load in SIMULATED.items():
@@ -264,12 +262,22 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             figures["others"] = {name: named(task) for name, task in tasks.items()}
-    further = figures.pop("others")
+    body = page(figures, crowds, random)
+    write("classifier-prior", "The prior of a classifier", body, figures, options, "classifier_prior")
+
+
+def page(results: dict[str, Any], crowds: int, random: int) -> str:
+    """Return the page.
+
+    Args:
+        results: figures by set, and those of further sets as ``others``.
+        crowds: simulated for each set.
+        random: draws of random features for each crowd.
+    """
+    further = results["others"]
+    figures = {name: one for name, one in results.items() if name != "others"}
     others = chosen_on_others(figures)
     scored = list(others)
-
-    def cell(one: dict[str, float], what: str) -> str:
-        return f"{one[what]:.3f} ({one[f'{what} loss']:.2f})"
 
     new = table(
         ("set", "features", "default", *(f"scale {scale:g}" for scale in FIXED), "regression on votes"),
@@ -357,7 +365,7 @@ def main() -> None:
             for kind, one in figures[name]["inside"].items()
         ],
     )
-    body = f"""## The default with features
+    return f"""## The default with features
 
 [Features and item effects](../models/features-and-effects.md), which a fit without a named model takes where features say
 something of the votes, beside the default without features. Cells are accuracy (log loss); wine, breast cancer and digits are
@@ -432,8 +440,11 @@ regression with its default penalty, and 15 nearest neighbours.
 Nearest neighbours do not take weights, so that they learn from the most probable class; in hundreds of dimensions they are worse
 than on the votes.
 """
-    figures["others"] = further
-    write("classifier-prior", "The prior of a classifier", body, figures, options, "classifier_prior")
+
+
+def cell(one: dict[str, float], what: str) -> str:
+    """Write accuracy and log loss."""
+    return f"{one[what]:.3f} ({one[f'{what} loss']:.2f})"
 
 
 if __name__ == "__main__":

@@ -46,6 +46,12 @@ def arguments(description: str, parts: Sequence[str] = ()) -> argparse.Namespace
     return parser.parse_args()
 
 
+def kept_figures(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of an earlier run by part, where ``--only`` names some to measure again; else none."""
+    earlier = None if options.only is None else records.load(name, records.folder_of(options.out))
+    return {} if earlier is None else dict(earlier["results"])
+
+
 def median_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
     """Return the median time of a piece of work, after one run to warm up."""
     work()

@@ -16,15 +16,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import records
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 
 from crowdppl import Annotations, CrowdpplError, Posterior, fit
 from crowdppl.data import datasets
 from crowdppl.data.copies import copied_answers
 
 CROWDS = ((7, 2), (7, 3), (7, 4), (15, 3), (30, 4))
-PARTS = ("simulated", "by items", "honest", "public", "labels", "public labels")
+PARTS = ("simulated", "by items", "beside", "honest", "public", "labels", "public labels")
+# Workers and copies beside workers who agree nearly as often as copies do, and the classes: their shares.
+BESIDE = ((8, 2), (8, 3), (12, 3), (7, 3), (7, 4))
+SHARES = {"ten, one of 50%": (0.5, 0.2, *[0.0375] * 8), "two": (0.5, 0.5)}
 # Numbers of items for the power where 85% of the answers are copied.
 ITEMS = (75, 100, 150, 200, 300, 400)
 
@@ -42,6 +44,45 @@ def crowd(seed: int, items: int, classes: int, workers: int, copies: int, share:
     said += [np.where(rng.random(items) < (share if n else 1.0), source, person(0.55)) for n in range(copies)]
     item, worker = np.tile(np.arange(items), workers), np.repeat(np.arange(workers), items)
     return Annotations.from_arrays(item, worker, np.concatenate(said), labels=range(classes))
+
+
+def beside_accurate(
+    seed: int, shares: tuple[float, ...], workers: int, copies: int, *, accuracy: float, knows: float, share: float
+) -> Annotations:
+    """Draw a crowd of 120 items whose last workers are copies of one who else gives classes by their shares."""
+    rng = np.random.default_rng(seed)
+    K, items = len(shares), 120
+    truth = rng.choice(K, items, p=shares)
+    said = [np.where(rng.random(items) < accuracy, truth, rng.integers(K, size=items)) for _ in range(workers - copies)]
+    source, *others = (
+        np.where(rng.random(items) < knows, truth, rng.choice(K, items, p=shares)) for _ in range(copies)
+    )
+    said += [source, *(np.where(rng.random(items) < share, source, own) for own in others)]
+    worker, item = np.divmod(np.arange(workers * items), items)
+    return Annotations.from_arrays(item, worker, np.concatenate(said), labels=range(K))
+
+
+def beside(repeats: int) -> list[dict[str, object]]:
+    """Count the crowds whose copies are named and nobody else, or somebody else, beside workers who agree with each other."""
+    rows: list[dict[str, object]] = []
+    for classes, shares in SHARES.items():
+        for workers, copies in BESIDE:
+            for accuracy in (0.85, 0.95):
+                for knows in (0.0, 0.55):
+                    row: dict[str, object] = {"classes": classes, "workers": workers, "copies": copies}
+                    row |= {"accuracy": accuracy, "knows": knows}
+                    for share in (1.0, 0.85):
+                        kind = {"accuracy": accuracy, "knows": knows, "share": share}
+                        each = [
+                            [one.workers for one in copied_answers(beside_accurate(n, shares, workers, copies, **kind))]
+                            for n in range(repeats)
+                        ]
+                        group = [tuple(range(workers - copies, workers))]
+                        row[f"named {share:g}"] = sum(groups == group for groups in each) / repeats
+                        accused = [any(min(one) < workers - copies for one in groups) for groups in each]
+                        row[f"accused {share:g}"] = sum(accused) / repeats
+                    rows.append(row)
+    return rows
 
 
 def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
@@ -87,6 +128,12 @@ def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
 
         return crowd_of_two_camps
 
+    def misled(rng: np.random.Generator) -> np.ndarray:
+        truth, hard = rng.integers(3, size=120), rng.random(120) < 0.5
+        label = np.stack([draw(rng, truth, 0.95, 3) for _ in range(8)])
+        label[:2] = np.where(hard & (rng.random((2, 120)) < 0.8), (truth + 1) % 3, label[:2])
+        return label
+
     return {
         "a wrong answer that is popular on 30% of the items": trap,
         "batches of 50 items, half of them easy, five workers each": batches,
@@ -98,6 +145,7 @@ def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
         "the same, noise .3": strict(0.3),
         "three strict of eight raters, noise .8": strict(0.8, 3),
         "three strict of eight raters, noise .5": strict(0.5, 3),
+        "six of .95, two who give the same wrong answer on 40% of the items": misled,
     }
 
 
@@ -105,13 +153,15 @@ def honest(repeats: int) -> list[dict[str, object]]:
     """Count the crowds of each honest kind in which somebody is named."""
     rows: list[dict[str, object]] = []
     for name, simulate in honest_kinds().items():
-        named = 0
+        named = more = 0
         for seed in range(repeats):
             label = simulate(np.random.default_rng(seed))
             worker, item = np.nonzero(label >= 0)
             data = Annotations.from_arrays(item, worker, label[worker, item], labels=range(label.max() + 1))
-            named += bool(copied_answers(data))
-        rows.append({"crowd": name, "named": named / repeats})
+            groups = copied_answers(data)
+            named += bool(groups)
+            more += any(len(group.workers) > 3 for group in groups)
+        rows.append({"crowd": name, "named": named / repeats, "more than three": more / repeats})
     return rows
 
 
@@ -186,7 +236,7 @@ def _correct(seed: int, items: int, classes: int, workers: int, copies: int, sha
 def public_labels() -> list[dict[str, object]]:
     """Return accuracy and log loss on the public crowds with named workers, by what the default fit counts."""
     rows: list[dict[str, object]] = []
-    for name in ("imagenet-real", "judges-llmbar", "judges-triviaqa-v1"):
+    for name in ("imagenet-real", "judges-llmbar"):
         data, truth = datasets.public(name)
         for copies in ("all", "one", None):
             with warnings.catch_warnings():
@@ -238,15 +288,26 @@ def main() -> None:
     parts: dict[str, Callable[[], Any]] = {
         "simulated": lambda: simulated(repeats),
         "by items": lambda: by_items(repeats // 2),
+        "beside": lambda: beside(repeats),
         "honest": lambda: honest(repeats),
         "public": public,
         "labels": lambda: labels(crowds),
         "public labels": public_labels,
     }
-    earlier = records.load("copies", records.folder_of(options.out)) if options.only else None
-    figures: dict[str, Any] = {} if earlier is None else earlier["results"]
+    figures = kept_figures("copies", options)
     figures |= {name: parts[name]() for name in options.only or PARTS}
-    rows, sizes, kinds, groups, answers, both = (figures[name] for name in PARTS)
+    write("copies", "Workers who give the same answers", page(figures, repeats, crowds), figures, options)
+
+
+def page(figures: dict[str, Any], repeats: int, crowds: int) -> str:
+    """Return the page.
+
+    Args:
+        figures: by part.
+        repeats: crowds in which copies are looked for.
+        crowds: those that are fitted.
+    """
+    rows, sizes, near, kinds, groups, answers, both = (figures[name] for name in PARTS)
     groups, count = groups["groups"], groups["sets"]
     power = table(
         (
@@ -271,7 +332,10 @@ def main() -> None:
             for row in sizes
         ],
     )
-    others = table(("crowd", "somebody is named"), [list(row.values()) for row in kinds])
+    columns = ("classes", "workers", "copies", "accuracy of the others", "source knows")
+    columns += ("named, all copied", "others named", "named, 85%", "others named")
+    accurate = table(columns, [list(row.values()) for row in near])
+    others = table(("crowd", "somebody is named", "a group of more than three"), [list(row.values()) for row in kinds])
     sets = table(
         ("set", "workers", "equal labels", "common items, pair by pair"), [list(row.values()) for row in groups]
     )
@@ -282,7 +346,7 @@ def main() -> None:
     scores = table(
         ("set", "`copies=`", "annotations set aside", "accuracy", "log loss"), [list(row.values()) for row in both]
     )
-    body = f"""A pair of workers is named where its equal labels cannot be explained even if two in five of them were copied,
+    return f"""A pair of workers is named where its equal labels cannot be explained even if two in five of them were copied,
 given how often both agree with the other annotations of the same items, and how often they agree on two different items of
 which everybody else said the same (`crowdppl.data.copies`). Labels that everybody else calls by another one, and that surely
 mean it (the other one is most of what is said of these items, and more than of further ones), are then replaced by it, and the
@@ -311,6 +375,24 @@ somebody is.
 
 With 85% of the answers copied, 100 items do not suffice, and 150 items of two classes not always; a group may be named in part.
 
+### Beside workers who agree nearly as often
+
+Shares of {repeats} crowds of 120 items. The other workers know the answer with the stated probability and guess otherwise, so
+that they agree with each other about as often as copies do; the source knows it, or gives classes as often as they are. The
+copies are named, and nobody else; or others are.
+
+{accurate}
+
+Workers who agree with either of a pair as often as copies would are not counted among everybody else, unless most of the crowd
+would then be of one group. Two groups that are each named only as long as all workers of the other one count may be the two
+readings of one crowd, whose likelihood is the same: then that of fewer workers by two has copied, or the smaller one if its
+labels are equal throughout, else neither is named. Nor is about half of a crowd where workers of the other half agree as often.
+Without these rules all workers of .95 are named in nearly each of these crowds, and those of .85 in up to three of four; also
+without copies, where two others share errors (below), and in 17 of 20 crowds of thirty classes that three of eight workers merge
+in pairs ([plausible crowds](plausible-crowds.md)), where one of 20 is left. The rules cost the copies of four of seven accounts
+beside three who agree as often, and those of three of seven that copy 85% of the answers: the labels do not tell which group has
+copied.
+
 ## Labels
 
 Shares of correct labels, means over {crowds} of these crowds: votes, and the default fit where all copies count, one of
@@ -324,14 +406,16 @@ Shares of {repeats} crowds in which somebody is named.
 
 {others}
 
-Raters who apply a criterion of their own, other than everybody else's, in nearly the same way are named: labels alone do not tell
-them from copies. With two classes, the others call both labels of strict raters by one, as they do those of copies that guess
-where one class is rare: to name neither would leave out these copies.
+Raters who apply a criterion of their own, other than everybody else's, in nearly the same way may be named: labels alone do not
+tell them from copies. With two classes, the others call both labels of strict raters by one, as they do those of copies that
+guess where one class is rare: to name neither would leave out these copies.
 
 ## Public crowds
 
 Of {count} public sets these have workers who are named. The groups of `judges-llmbar` are prompts of one language model that
-differ in a few words. Those of `judges-triviaqa-v1` are two rules that compare an answer with the same list of strings.
+differ in a few words. In `judges-triviaqa-v1` two rules that compare an answer with the same list of strings have 2,979 of 3,595
+labels in common; compared with all judges, and not with the three alone who agree less often with one of them, accuracy explains
+that.
 
 {sets}
 
@@ -341,7 +425,6 @@ agree by .38 to .51. Labels alone do not tell who is right. Without the limit, t
 
 {scores}
 """
-    write("copies", "Workers who give the same answers", body, figures, options)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-import records
 from classifier_prior import PUBLIC, RELATIONS, SIMULATED, Task, public, relation, simulated
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 
 sys.path.insert(0, str(Path(__file__).parent / "calibration"))
 from model_coverage import HEAD, PLACE
@@ -256,8 +255,7 @@ def main() -> None:
     options = arguments(__doc__, PARTS)
     crowds, draws = (1, 1) if options.quick else (CROWDS, DRAWS)
     parts = options.only or PARTS
-    earlier = records.load("features-coverage", records.folder_of(options.out)) if options.only else None
-    results: dict[str, Any] = {} if earlier is None else earlier["results"]
+    results = kept_figures("features-coverage", options)
     if "forms" in parts:
         results["forms"] = {
             name: {form: pooled([measured(task, form) for task in each]) for form in FORMS}
@@ -271,7 +269,19 @@ def main() -> None:
         results["numbers"] = {name: by_number(task, draws) for name, task in many.items()}
     if "added" in parts:
         results["added"] = {name: added(task, draws) for name, task in many.items()}
-    figures, numbers = results["forms"], results["numbers"]
+    body = page(results, crowds, draws)
+    write("features-coverage", "The default with features", body, results, options, "features_coverage")
+
+
+def page(results: dict[str, Any], crowds: int, draws: int) -> str:
+    """Return the page.
+
+    Args:
+        results: figures by part.
+        crowds: simulated for each set.
+        draws: of the annotations that items keep.
+    """
+    numbers = results["numbers"]
     forms = table(
         (
             "set",
@@ -285,7 +295,7 @@ def main() -> None:
             "bias of share",
             "width of share",
         ),
-        form_rows(figures),
+        form_rows(results["forms"]),
     )
     rows = [
         (share, name, row)
@@ -315,7 +325,7 @@ def main() -> None:
             for share, name, row in sorted(rows, key=lambda one: one[0])
         ],
     )
-    body = f"""[Features and item effects](../models/features-and-effects.md), the default where items have features, by EM.
+    return f"""[Features and item effects](../models/features-and-effects.md), the default where items have features, by EM.
 *Correct* and *stated* are the share of correct labels and the mean probability of the label; calibration error over ten bins.
 *Held* is the share of workers, with at least {MINIMUM} annotations of items of known truth, whose 89% interval of
 `share_correct`, or of `accuracy`, contains their share of correct annotations. Simulated crowds are independent, {crowds} of
@@ -328,6 +338,12 @@ one more source whose errors are correlated with those of the annotations: the
 was chosen among five by the log loss on the public sets of this page, so that their figures are not of held-out data.
 
 {forms}
+
+On `labelme` intervals hold too seldom since the crowd shares two errors: 48% of the labels of items of the last class are of
+three others, and 45% of those of the second class of two others. The labels do not show it, so that workers are said to agree
+with the truth more often than they do (the worst quarter .67 for .47), and a classifier learns the same. Without features,
+intervals of `share_correct` of all workers hold 80%; with 30, 100 and 300 known true labels 89%, 90% and 96% (bias +.077, +.061,
++.047, +.029; means of three draws, single runs).
 
 ## What results cite
 
@@ -347,7 +363,6 @@ without features, or worse. No number of annotations an item would do as well: t
 
 {by_each}
 """
-    write("features-coverage", "The default with features", body, results, options, "features_coverage")
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ import crowdppl
 from crowdppl import Annotations
 from crowdppl.data import datasets
 from crowdppl.errors import silent
+from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
-from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.engines import gibbs
+from crowdppl.inference.hooks import SILENT
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 
@@ -26,7 +27,7 @@ CHAINS, ROUNDS = 4, 3
 # The time from a frame to the tables of true labels and workers, of a run of fixed length.
 FRAMES = (*SETS, "cifar10s", "adult-content", "fact-eval", "imagenet-real")
 LENGTH = {"chains": CHAINS, "warmup": 500, "num_samples": 1000}
-NO_STEP = mock.patch.object(gibbs, "compiled_step", return_value=None)
+NO_STEP = mock.patch.object(choose, "compiled_step", return_value=None)
 
 
 class Sampler:
@@ -50,7 +51,7 @@ class Sampler:
         with isolated(0, threads=1), torch.inference_mode():
             wall, processor = time.perf_counter(), time.process_time()
             for _ in range(count):
-                self.run.turn(self.run.target + self.sweeps, lambda *progress: None, NOTHING)
+                self.run.turn(self.run.target + self.sweeps, SILENT)
             number = count * self.sweeps
             return (time.perf_counter() - wall) / number, (time.process_time() - processor) / number
 
@@ -62,7 +63,7 @@ def one(name: str, model: str, rounds: int) -> dict[str, Any]:
     with NO_STEP:
         plain = Sampler(data, model, 5)
     pairs = [(fast.times(), plain.times()) for _ in range(rounds)]
-    fast.run.close()
+    fast.run.sampler.close()
     out: dict[str, Any] = {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K}
     for place, kind in enumerate(("seconds", "processor_seconds")):
         out[kind], out[f"torch_{kind}"] = (min(pair[side][place] for pair in pairs) for side in (0, 1))

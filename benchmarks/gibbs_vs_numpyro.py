@@ -20,6 +20,7 @@ from numpyro.infer import MCMC, NUTS, init_to_value
 from crowdppl import Annotations
 from crowdppl.data import datasets
 from crowdppl.inference.draws import Draws
+from crowdppl.inference.options import completed
 from crowdppl.inference.run import ENGINES
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
@@ -90,7 +91,7 @@ def by_us(data: Annotations, model: DawidSkene, method: str, warmup: int, sample
 
     def run() -> Draws:
         with isolated(0, threads=1):  # as fit does on small data
-            return engine(bind(model, data), data, lambda *_: None, **settings)
+            return engine(bind(model, data), data, completed(method, settings))
 
     seconds = []
     for _ in range(5 if method == "gibbs" else 1):

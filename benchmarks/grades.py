@@ -10,9 +10,8 @@ from typing import Any
 import grades_variants
 import numpy as np
 import pandas as pd
-import records
 import torch
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 from grades_sets import MEASURES, SETS, graded, scores, votes
 from scipy.optimize import minimize
 from scipy.stats import norm
@@ -276,8 +275,7 @@ def main() -> None:
     parts = PARTS if options.only is None else options.only
     simulations = 3 if options.quick else 100
     names = SETS[:2] if options.quick else SETS
-    earlier = None if options.only is None else records.load("grades", records.folder_of(options.out))
-    results: dict[str, Any] = {} if earlier is None else earlier["results"]
+    results = kept_figures("grades", options)
     if "time" in parts:
         results["time"] = timed()
     if "severity" in parts:

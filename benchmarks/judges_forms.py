@@ -11,6 +11,10 @@ after. The other methods do not depend on it. Not measured again: labels that `n
 panels of random size and of independent judges, a system unlike the others, pairs of answers, long answers, several answers,
 changes of judges, and ratings of an arena.
 
+Other answers to the same questions count since then, where several systems answered them: `triviaqa-v1`, and simulated panels,
+whose questions are alike so that they say little. No table of this page was measured again for it; a page of its own has figures
+of `triviaqa-v1` and of simulated panels with and without ([widths](judges-widths.md)).
+
 ## What is attainable
 
 Log loss of the model with the labels of all other items, by cross-validation (5 to 17 folds, at most 1,500 labels):

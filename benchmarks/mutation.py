@@ -18,29 +18,27 @@ from pathlib import Path
 from common import table, write
 
 ROOT = Path(__file__).parents[1]
-INFERENCE = (
-    "anderson",
-    "backends/choose",
-    "backends/evaluation",
-    "backends/expectation",
-    "backends/samplers",
-    "design_effect",
-    "draws",
-    "em",
-    "em_loop",
-    "em_state",
-    "em_stochastic",
-    "evaluate",
-    "gibbs",
-    "guides",
-    "m_step",
-    "nuts",
-    "sampling",
-    "squarem",
-    "svi",
-    "unconstrained",
-)
-FILES = ["models/*", "model/*", "kernels/ops.py", *(f"inference/{name}.py" for name in INFERENCE)]
+INFERENCE = {
+    "": ("draws", "evaluate", "sampling"),
+    "backends/": ("choose", "evaluation", "expectation", "samplers"),
+    "dependence/": ("design_effect",),
+    "engines/": (
+        "anderson",
+        "em",
+        "em_loop",
+        "em_state",
+        "em_stochastic",
+        "gibbs",
+        "guides",
+        "m_step",
+        "nuts",
+        "squarem",
+        "svi",
+        "unconstrained",
+    ),
+}
+MODULES = [f"inference/{folder}{name}.py" for folder, names in INFERENCE.items() for name in names]
+FILES = ["models/*", "model/*", "kernels/ops.py", *MODULES]
 TESTS = [
     "tests/test_oracle.py",
     "tests/inference/test_em.py",
@@ -86,6 +84,9 @@ def main() -> None:
         "--out", type=Path, default=Path("docs/benchmarks"), help="folder for the table [docs/benchmarks]"
     )
     options = parser.parse_args()
+    missing = [name for name in FILES if not any((ROOT / "crowdppl").glob(name))]
+    if missing:  # mutmut passes over them without a word
+        parser.error(f"no files {', '.join(missing)}")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "copy"
         keep = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "demo-results", "__pycache__")

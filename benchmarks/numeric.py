@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import records
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 
 import crowdppl
 from crowdppl import Annotations
@@ -303,8 +302,7 @@ def main() -> None:
     """Measure, print, write."""
     options = arguments(__doc__ or "", PARTS)
     quick, parts = options.quick, PARTS if options.only is None else options.only
-    earlier = None if options.only is None else records.load("numeric", records.folder_of(options.out))
-    results: dict[str, Any] = {} if earlier is None else earlier["results"]
+    results = kept_figures("numeric", options)
     if "time" in parts:
         results["time"] = timed(quick)
     if "coverage" in parts:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import records
 import torch
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 
 import crowdppl
 from crowdppl import Annotations
@@ -341,8 +340,7 @@ def main() -> None:
     options = arguments(__doc__, tuple(KINDS))
     torch.set_num_threads(1)
     seeds = 1 if options.quick else SEEDS
-    earlier = records.load("plausible-crowds", records.folder_of(options.out)) if options.only else None
-    figures: dict[str, dict[str, float]] = {} if earlier is None else earlier["results"]
+    figures = kept_figures("plausible-crowds", options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in options.only or KINDS:

@@ -244,6 +244,8 @@ SHORT = {
     "gibbs": {"chains": 2, "warmup": 5, "num_samples": 8},
     "nuts": {"chains": 1, "warmup": 4, "num_samples": 6, "max_tree_depth": 2},
 }
+# Short runs that have enough draws to look at; of each kind of labels SVI and NUTS need others.
+BRIEF = {"em": {"num_samples": 20}, "gibbs": {"chains": 2, "warmup": 20, "num_samples": 40}}
 
 
 def tiny(
@@ -296,6 +298,14 @@ def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, 
     )
 
 
+def crowd_table(items, annotations):
+    """A table of annotations, at random, by 40 workers: of three classes, correct with probability .6 or else a guess."""
+    rng = np.random.default_rng(0)
+    truth, item = rng.integers(0, 3, items), rng.integers(0, items, annotations)
+    label = np.where(rng.random(annotations) < 0.6, truth[item], rng.integers(0, 3, annotations))
+    return pd.DataFrame({"task": item, "worker": rng.integers(0, 40, annotations), "label": label})
+
+
 def fit(*args, independent=True, **options):
     """Fit a model as published: what most tests are about. Correlated annotations have tests of their own."""
     return crowdppl.fit(*args, independent=independent, **options)
@@ -343,6 +353,13 @@ def in_turn(values, every, name=None, *, night=True):
     named = name or (lambda value: "-".join(str(getattr(part, "name", part)) for part in value))
     each = [value if isinstance(value, tuple) else (value,) for value in values]
     return [pytest.param(*value, id=named(value), marks=turn(n, every, night)) for n, value in enumerate(each)]
+
+
+def slow_as_well(parameters, *ids):
+    """Return parameters with further ones slow, by id: they take seconds alone, and others show the same in the fast suite."""
+    missing = set(ids) - {one.id for one in parameters}
+    assert not missing, f"no parameters {missing}"
+    return [one._replace(marks=[*one.marks, pytest.mark.slow]) if one.id in ids else one for one in parameters]
 
 
 def each_by_one(kinds, methods):

@@ -685,6 +685,7 @@ LONG = {
     "judges.alternative_annotators",
     "judges.fit_criteria",
     "report.page",
+    "report.write",
 }
 
 

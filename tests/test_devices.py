@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import PAIRS, SHORT, Stop, in_turn, quiet_fit, simulated, stopping, tiny
+from catalog import PAIRS, SHORT, Stop, in_turn, quiet_fit, simulated, slow_as_well, stopping, tiny
 from counterfeit import DEVICE, MixedDevicesError, counterfeit
 
 import crowdppl
@@ -63,7 +63,14 @@ def test_reads_are_counted():
     assert sum(device.reads.values()) == 4
 
 
-@pytest.mark.parametrize(("case", "method"), in_turn([pair for pair in PAIRS if pair[1] in BRIEF], 13))
+@pytest.mark.parametrize(
+    ("case", "method"),
+    slow_as_well(
+        in_turn([pair for pair in PAIRS if pair[1] in BRIEF], 13),
+        "features-and-effects-em",
+        "graded-facets-criteria-svi",
+    ),
+)
 def test_every_model_and_engine(case, method):
     """Nothing mixes devices; by EM, which draws nothing before it, probabilities are those of the CPU."""
     data = tiny(items=6, classes=case.classes, features=case.features, criteria=case.criteria)
@@ -220,7 +227,8 @@ def default_data(known=0):
     return dataclasses.replace(data, truth=index)
 
 
-@pytest.mark.parametrize("known", [pytest.param(0, marks=pytest.mark.slow), 20])
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [0, 20])
 def test_the_default(known):
     """Of a mixture with independent errors, with weights of classes where true labels are known."""
     data = default_data(known)

@@ -120,7 +120,7 @@ def few_and_more(parameters):
 
 
 @pytest.mark.parametrize(
-    ("case", "method", "kind", "draws"), few_and_more(rotated(["free", "known", "weighted"], every=2, nightly=True))
+    ("case", "method", "kind", "draws"), few_and_more(rotated(["free", "known", "weighted"], every=3, nightly=True))
 )
 def test_engines_agree_with_enumeration(case, method, kind, draws):
     known = kind == "known"
@@ -177,7 +177,7 @@ KINDS = ["plain", "known", "repeated", "weighted", "all"]
 
 @pytest.mark.parametrize(
     ("case", "kind", "seed"),
-    in_turn([(case, kind, seed) for case in CASES for kind in KINDS for seed in range(2)], 7),
+    in_turn([(case, kind, seed) for case in CASES for kind in KINDS for seed in range(2)], 11),
 )
 def test_pyro_program_equals_fast_path(case, seed, kind):
     """TraceEnum_ELBO of the program under a delta guide = summed marginal + log prior; and so is the marginal program."""
@@ -228,7 +228,7 @@ def test_evidence_table_equals_emission(case, weighted, dense):
 
 @pytest.mark.parametrize(
     ("case", "dense"),
-    in_turn([(c, dense) for c in CASES if {"nuts", "em"} & set(c.methods) for dense in (True, False)], 3),
+    in_turn([(c, dense) for c in CASES if {"nuts", "em"} & set(c.methods) for dense in (True, False)], 5),
 )
 def test_gradients(case, dense):
     """Gradients of the log posterior in unbounded coordinates against central differences."""

@@ -81,51 +81,37 @@ def test_errors_and_names_are_there_without_anything_slow():
     assert imported(script) == []
 
 
-@pytest.mark.parametrize(
-    "runs",
-    [
-        [(["--help"], 0), (["--version"], 0), ([], 2)],
-        [([name, "--help"], 0) for name in COMMANDS],
-        [
-            (["fit", "--no-such-option"], 2),
-            (["fit"], 2),
-            (["no-such-command"], 2),
-            (["stream", "x", "--rows", "many"], 2),
-        ],
-    ],
-    ids=["command", "commands", "usage errors"],
-)
-def test_help_imports_nothing_slow(runs):
-    assert imported(COMMAND.format(runs=runs)) == []
+def test_help_imports_nothing_slow():
+    """The help of the command and of each of its commands, and what it says of a wrong use."""
+    helped = [(["--help"], 0), (["--version"], 0), *(([name, "--help"], 0) for name in COMMANDS)]
+    wrong = [[], ["fit", "--no-such-option"], ["fit"], ["no-such-command"], ["stream", "x", "--rows", "many"]]
+    assert imported(COMMAND.format(runs=[*helped, *((words, 2) for words in wrong)])) == []
 
 
-def test_true_labels_by_em_import_no_more_than_they_need():
-    """SymPy would take longer to import than the fit takes."""
-    script = """
+def test_results_import_no_more_than_they_need():
+    """True labels by EM: SymPy would take longer to import than the fit takes. Then intervals of workers: no plots.
+
+    ArviZ, which imports matplotlib, is not asked for its default probability where nothing can have changed it.
+    """
+    import arviz_base
+
+    level = arviz_base.rcparams.defaultParams["stats.ci_prob"][0]
+    plots = ("arviz_base", "arviz_plots", "arviz_stats", "matplotlib")
+    unneeded = (*plots, "h5py", "numba", "sympy", "scipy.interpolate", "scipy.stats", "rich", "crowdppl.criticism")
+    script = f"""
+        import sys
         import crowdppl
         from crowdppl.data import datasets
 
         assert len(crowdppl.fit(datasets.anaesthesia(), method="em").truth()) == 45
-    """
-    unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "h5py", "matplotlib", "numba", "sympy", "scipy.interpolate")
-    assert imported(script, (*unneeded, "scipy.stats", "rich", "crowdppl.criticism")) == []
+        assert [name for name in {unneeded!r} if name in sys.modules] == []
 
-
-def test_intervals_of_workers_import_no_plots():
-    """ArviZ, which imports matplotlib, is not asked for its default probability where nothing can have changed it."""
-    import arviz_base
-
-    level = arviz_base.rcparams.defaultParams["stats.ci_prob"][0]
-    script = f"""
-        import crowdppl
-        from crowdppl.data import datasets
         from crowdppl.posterior.measures import default_level
 
         posterior = crowdppl.fit(datasets.anaesthesia(), "dawid-skene", method="em")
         assert len(posterior.truth()) and len(posterior.workers()) and default_level(None) == {level}
     """
-    unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "matplotlib")
-    assert imported(script, unneeded) == []
+    assert imported(script, plots) == []
 
 
 @pytest.mark.slow
@@ -141,8 +127,8 @@ def test_a_fit_by_the_command_imports_no_plots(tmp_path):
     "before",
     [
         "os.chdir({folder!r})",
-        "os.environ['ARVIZ_DATA'] = {folder!r}",
-        "os.environ['XDG_CONFIG_HOME'] = os.path.dirname({folder!r})",
+        pytest.param("os.environ['ARVIZ_DATA'] = {folder!r}", marks=pytest.mark.slow),
+        pytest.param("os.environ['XDG_CONFIG_HOME'] = os.path.dirname({folder!r})", marks=pytest.mark.slow),
         "import arviz_base; arviz_base.rcParams['stats.ci_prob'] = 0.7",
     ],
 )

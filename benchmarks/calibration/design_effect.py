@@ -21,6 +21,7 @@ from common import arguments, fit, table, write
 from crowdppl import criticism
 from crowdppl.data import datasets
 from crowdppl.inference.engines.gibbs import gibbs
+from crowdppl.inference.options import completed
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.sampling import simulate
@@ -83,7 +84,7 @@ def log_likelihoods(name: str) -> dict[str, np.ndarray]:
     index = np.sort(np.random.default_rng(0).choice(index, min(ITEMS, len(index)), replace=False))
     model, sweeps = bind(ItemSubtypes(), data), 100 if data.A > LARGE else 300
     with isolated(0, threads=1), torch.no_grad():
-        draws = gibbs(model, data, lambda *_: None, chains=2, warmup=sweeps, num_samples=sweeps)
+        draws = gibbs(model, data, completed("gibbs", {"chains": 2, "warmup": sweeps, "num_samples": sweeps}))
         flat = {site: value.flatten(0, 1) for site, value in draws.samples.items()}
         count = len(next(iter(flat.values())))
         logs = []

@@ -117,6 +117,9 @@ def mapping(name: str, value: Any) -> Mapping[Any, Any]:
     return value
 
 
+WHOLE_NUMBERS = "a tensor of whole numbers of at least 0, one axis, int64"
+
+
 def tensor(name: str, value: Any) -> torch.Tensor:
     """Accept a tensor with at least one axis."""
     import torch
@@ -128,26 +131,26 @@ def tensor(name: str, value: Any) -> torch.Tensor:
 
 def indices(name: str, value: Any) -> torch.Tensor:
     """Accept a tensor of indices, whose numbers are not read: on a GPU that would wait for all earlier work."""
-    import torch
-
-    if not isinstance(value, torch.Tensor) or value.dtype != torch.int64 or value.dim() != 1:
-        raise refuse(name, value, "a tensor of whole numbers of at least 0, one axis, int64")
-    return value
+    return _of_one_axis(name, value, "int64", WHOLE_NUMBERS)
 
 
 def positions(name: str, value: Any) -> torch.Tensor:
     """Accept a tensor of indices, integers of at least 0."""
     if bool((indices(name, value) < 0).any()):
-        raise refuse(name, value, "a tensor of whole numbers of at least 0, one axis, int64")
+        raise refuse(name, value, WHOLE_NUMBERS)
     return value
 
 
 def mask(name: str, value: Any) -> torch.Tensor:
     """Accept a boolean mask as a tensor."""
+    return _of_one_axis(name, value, "bool", "a tensor of True and False with one axis")
+
+
+def _of_one_axis(name: str, value: Any, dtype: str, wanted: str) -> torch.Tensor:
     import torch
 
-    if not isinstance(value, torch.Tensor) or value.dtype != torch.bool or value.dim() != 1:
-        raise refuse(name, value, "a tensor of True and False with one axis")
+    if not isinstance(value, torch.Tensor) or value.dtype != getattr(torch, dtype) or value.dim() != 1:
+        raise refuse(name, value, wanted)
     return value
 
 

@@ -10,6 +10,11 @@ by it: who tells apart what others merge is no copy (:mod:`crowdppl.data.beyond_
 workers who apply a criterion of their own, other than everybody else's, in nearly the same way. That copying is what two sources
 have in common beyond their accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
 
+Other workers who agree with either of a pair nearly as often may be of its group. They are not counted among everybody else,
+unless most of the crowd would be of that group: then they are the crowd. Where the group would be about half of the crowd, and
+workers of the other half agree as often, either half may have copied, and neither is named. Where two groups are each named only
+as long as all workers of the other one count, at most one of them has copied (:mod:`crowdppl.data.rival_groups`).
+
 Where a pair is named, other workers are compared with the answers on which its group agrees: these are closer to the common
 source than those of each member, and the tests are fewer than the pairs of the crowd.
 
@@ -21,7 +26,6 @@ agrees, nothing tells a group that copies from one that knows better, and all of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -32,28 +36,26 @@ import torch
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.beyond_accuracy import COPIED, FALSE_ALARMS, at_least, beyond_accuracy, by_chance, exceeds
+from crowdppl.data.beyond_accuracy import COPIED, FALSE_ALARMS, at_least
 from crowdppl.data.chance_agreement import ChanceAgreement
-from crowdppl.data.copied_pairs import explained
+from crowdppl.data.first_labels import FirstLabels
+from crowdppl.data.rival_groups import Rival, settled
 from crowdppl.data.sets import whole
-from crowdppl.data.worker_items import WorkerItems
 
 Array = npt.NDArray[Any]
 
-# Fewest common items of a pair that is tested.
-COMMON = 20
 # Chance-corrected agreement of everybody else from which a group counts as one worker: "moderate" by Landis and Koch (1977).
 # Where it is lower by as many standard errors, a group may as well know better than the others. To follow them then costs far
 # more labels than copies that count do (docs/benchmarks/copies.md).
 TRUSTED, BELOW = 0.4, 1.0
+# By how many a pair, and all who may belong to its group, may outnumber everybody else, where of these no two agree as often:
+# what most of the crowd say is what accuracy is measured by. And standard errors up to which pairs agree as often.
+MORE, ALIKE = 1, 3.0
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
-# By how much more, in proportion, a pair must be explained to be left out together with others: rounding.
-ROUNDING = 1e-6
-# Most pairs that are looked at closely, most further workers that are left out for a pair, and most cells of working arrays.
+# Most pairs that are looked at closely, and most further workers that are left out for a pair.
 PAIRS = 2_000
 SUSPECTS = 8
-CELLS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -93,31 +95,41 @@ def copied_answers(data: Annotations) -> list[Copies]:
         data = whole(data)
     if data.criterion is not None:
         data = data.by_criterion()
-    votes = _Votes.of(data)
+    votes = FirstLabels.of(data)
     if votes is None:
         return []
     a, b, common, equal = votes.pairs()
     # Some of the answers copied, and no other agreement, is the least that is to be exceeded.
     significance = at_least(equal, common, COPIED)
-    near: dict[int, set[int]] = {}
+    near: dict[int, dict[int, float]] = {}
     for pair in np.flatnonzero((equal >= NEAR * common) & (significance < FALSE_ALARMS)):
-        near.setdefault(int(a[pair]), set()).add(int(b[pair]))
-        near.setdefault(int(b[pair]), set()).add(int(a[pair]))
+        near.setdefault(int(a[pair]), {})[int(b[pair])] = equal[pair] / common[pair]
+        near.setdefault(int(b[pair]), {})[int(a[pair])] = equal[pair] / common[pair]
     candidates = np.flatnonzero(significance * len(a) < FALSE_ALARMS)
-    named = []
+    named, beside, either = [], [], set[tuple[int, int]]()
     candidates = candidates[np.argsort(significance[candidates], kind="stable")][:PAIRS]
     candidates = votes.beyond_chance(candidates, a, b, common, equal)
-    suspects = [_suspects(near, int(a[pair]), int(b[pair])) for pair in candidates]
+    suspects, doubtful = [], []
+    for pair in candidates:
+        group, doubt = _suspects(votes, near, *(int(of[pair]) for of in (a, b, common, equal)))
+        suspects.append(group)
+        doubtful.append(doubt)
     for place in votes.beyond_accuracy(candidates, a, b, common, equal, suspects):
         pair = candidates[place]
         one, other = int(a[pair]), int(b[pair])
-        left_out = suspects[place]
-        if votes.exceeds_explained(votes.of_worker(one), votes.of_worker(other), left_out, len(a), counted=2):
+        if votes.named(one, other, suspects[place], len(a)):
             named.append((one, other, int(common[pair]), int(equal[pair])))
+            beside.append(suspects[place])
+            if doubtful[place]:
+                either.add((one, other))
+    named = [pair for pair in _without_rivals(votes, named, beside, len(a)) if pair[:2] not in either]
     groups = _groups(named, data.J)
     pairs = np.stack([a, b, common, equal], 1)[significance < FALSE_ALARMS]
     groups = _groups(named + [pair for group in groups for pair in _joining(votes, group, groups, pairs)], data.J)
-    return [replace(group, others=agreement) for group, agreement in zip(groups, votes.others(groups), strict=True)]
+    return [
+        replace(group, others=agreement)
+        for group, agreement in zip(groups, votes.others([group.workers for group in groups]), strict=True)
+    ]
 
 
 @checked
@@ -150,177 +162,78 @@ def one_of_each(
     return replace(data.keep(selected), notes=data.notes), data.keep(~selected)
 
 
-@dataclass(frozen=True)
-class _Votes:
-    """The first label of each worker for each item, by worker, and how many each item has.
+def _without_rivals(
+    votes: FirstLabels, named: list[tuple[int, int, int, int]], beside: list[set[int]], tests: int
+) -> list[tuple[int, int, int, int]]:
+    """Return the pairs that were named, without those that only another group makes seem copies.
 
-    Attributes:
-        cells: pairs of a worker and an item.
-        start: first cell of each worker, and the end, ``(J + 1,)``.
-        counts: number of workers of each item with each label, ``(N, K)``.
+    Args:
+        votes: of the crowd.
+        named: both workers of each pair, and the numbers of common items and of equal labels.
+        beside: who was not counted among the others of each pair.
+        tests: number of tests that share the level.
     """
+    groups = _groups(named, len(votes.start) - 1)
+    of = {worker: place for place, group in enumerate(groups) for worker in group.workers}
+    pairs: list[list[int]] = [[] for _ in groups]
+    for number, (one, *_) in enumerate(named):
+        pairs[of[one]].append(number)
+    rivals = []
+    for group, own in zip(groups, pairs, strict=True):
+        near = set(group.workers).union(*(beside[number] for number in own))
+        rivals.append(Rival(group.workers, len(near), group.equal / group.common))
 
-    cells: WorkerItems
-    start: Array
-    counts: Array
+    def holds(place: int, once: set[int]) -> bool:
+        return any(
+            votes.named(one, other, beside[number] | once - {one, other}, tests)
+            for number in pairs[place]
+            for one, other, *_ in [named[number]]
+        )
 
-    @staticmethod
-    def of(data: Annotations) -> _Votes | None:
-        """Return it, or ``None`` for a crowd too small or too large."""
-        pairs = float((data.item.bincount().double() ** 2).sum())
-        if data.J < 4 or data.N * data.K > CELLS or pairs > CELLS:
-            return None
-        cells = WorkerItems.of(data)
-        counts = np.bincount(cells.item * data.K + cells.first, minlength=data.N * data.K).astype(float)
-        return _Votes(cells, cells.starts(data.J), counts.reshape(data.N, data.K))
-
-    def of_worker(self, worker: int) -> tuple[Array, Array]:
-        """Return the items of a worker, ascending, and their labels."""
-        own = slice(*self.start[worker : worker + 2])
-        return self.cells.item[own], self.cells.first[own]
-
-    def pairs(self) -> tuple[Array, Array, Array, Array]:
-        """Return both workers of each pair with enough common items, and the numbers of common items and equal labels."""
-        J = len(self.start) - 1
-        common = self.cells.common(J)
-        enough = common.data >= COMMON
-        a, b, number = common.row[enough], common.col[enough], common.data[enough]
-        if not len(a):
-            return a, b, number, number
-        N, K = self.counts.shape
-        ones = np.ones(len(self.cells.item), dtype=np.int32)
-        given = scipy.sparse.csr_array((ones, self.cells.item * K + self.cells.first, self.start), shape=(J, N * K))
-        return a, b, number, np.asarray((given @ given.T).tocsr()[a, b]).ravel()
-
-    def beyond_chance(self, pairs: Array, a: Array, b: Array, common: Array, equal: Array) -> Array:
-        """Return those of ``pairs`` whose equal labels exceed what chance explains: few, and the others need no closer look.
-
-        Args:
-            pairs: places in the other arrays, which are those that :meth:`pairs` returns.
-            a: one worker of each pair.
-            b: the other one.
-            common: number of common items.
-            equal: number of equal labels.
-        """
-        if not len(pairs):
-            return pairs
-        bound = COPIED + (1 - COPIED) * np.minimum(self._chance(pairs, a, b, common), 1.0)
-        return np.asarray(pairs[at_least(equal[pairs], common[pairs], bound) * len(a) < FALSE_ALARMS])
-
-    def _chance(self, pairs: Array, a: Array, b: Array, common: Array) -> Array:
-        """Return the agreement of each of ``pairs`` by chance; arguments as of :meth:`beyond_chance`."""
-        K, given = self.counts.shape[1], self._given
-        chance = np.zeros(len(pairs))
-        for k in range(K):
-            chance += np.asarray(given[a[pairs] * K + k, b[pairs]]).ravel() * np.asarray(
-                given[b[pairs] * K + k, a[pairs]]
-            ).ravel().astype(float)
-        return np.asarray(chance / common[pairs].astype(float) ** 2)
-
-    @cached_property
-    def _given(self) -> scipy.sparse.csr_array:
-        """How often each worker gave each label to items of each other worker, ``(J K, J)``."""
-        J, (N, K), cells = len(self.start) - 1, self.counts.shape, self.cells
-        ones = np.ones(len(cells.item), dtype=np.int32)
-        has = scipy.sparse.csr_array((ones, cells.item, self.start), shape=(J, N))
-        by_label = scipy.sparse.coo_array((ones, (cells.worker * K + cells.first, cells.item)), shape=(J * K, N))
-        return (by_label.tocsr() @ has.T).tocsr()
-
-    def beyond_accuracy(
-        self, pairs: Array, a: Array, b: Array, common: Array, equal: Array, left_out: list[set[int]]
-    ) -> Array:
-        """Return the places of those of ``pairs`` whose equal labels exceed what accuracy explains, or might.
-
-        Arguments as of :meth:`beyond_chance`; ``left_out`` are the workers who are not counted among the others of each pair.
-        """
-        if not len(pairs) or (len(self.start) - 1) * len(self.counts) > CELLS:
-            return np.arange(len(pairs))
-        one, other, number = a[pairs], b[pairs], common[pairs]
-        honest = explained(self.cells, self.counts, one, other, left_out)
-        chance = self._chance(pairs, a, b, common)
-        bound = COPIED + (1 - COPIED) * np.minimum(chance + (1 - chance) * honest, 1.0)
-        level = at_least(equal[pairs], number, np.where(np.isnan(bound), 1.0, bound * (1 - ROUNDING)))
-        return np.flatnonzero((level * len(a) < FALSE_ALARMS) & ~np.isnan(honest))
-
-    def others(self, groups: list[Copies]) -> list[ChanceAgreement | None]:
-        """Return, for the items of each group, the chance-corrected agreement of workers who are in no group."""
-        counts = self.counts.copy()  # (N, L)
-        for worker in (member for group in groups for member in group.workers):
-            items, labels = self.of_worker(worker)
-            counts[items, labels] -= 1
-        out = []
-        for group in groups:
-            own = np.unique(np.concatenate([self.of_worker(member)[0] for member in group.workers]))
-            out.append(ChanceAgreement.within(counts[own]))
-        return out
-
-    def agreed(self, members: tuple[int, ...]) -> tuple[Array, Array]:
-        """Return the items, ascending, that two or more of these workers labelled, all of them with one label, and that label."""
-        items, labels = (np.concatenate(parts) for parts in zip(*map(self.of_worker, members), strict=True))
-        given, place = np.unique(items, return_inverse=True)
-        least, most = np.full(len(given), self.counts.shape[1]), np.full(len(given), -1)
-        np.minimum.at(least, place, labels)
-        np.maximum.at(most, place, labels)
-        kept = (least == most) & (np.bincount(place) > 1)
-        return given[kept], most[kept]
-
-    def _spread(self, answers: tuple[Array, Array]) -> Array:
-        """Return the label of each item, ``(N,)``, by items and labels; -1 without one. The next call writes over it."""
-        out = self._room
-        out[self._filled[0]] = -1
-        out[answers[0]] = answers[1]
-        self._filled[0] = answers[0]
-        return out
-
-    @cached_property
-    def _room(self) -> Array:
-        """Memory for a label of each item, ``(N,)``, -1 but for those of ``_filled``."""
-        return np.full(len(self.counts), -1, dtype=np.int32)
-
-    @cached_property
-    def _filled(self) -> list[Array]:
-        """The items with a label in ``_room``, one array of them."""
-        return [np.zeros(0, dtype=np.intp)]
-
-    def exceeds_explained(
-        self, one: tuple[Array, Array], other: tuple[Array, Array], left_out: set[int], tests: int, *, counted: int
-    ) -> bool:
-        """Return whether labels are equal more often than if ``COPIED`` were copied and accuracy explained the rest.
-
-        Args:
-            one: items, ascending, and labels of a worker, or of a group.
-            other: those of another one.
-            left_out: workers who are not counted among the others, besides these.
-            tests: number of tests that share the level.
-            counted: whose labels are those of one worker, who is none of the others: 2 for both, 1 for ``other`` alone.
-
-        Returns:
-            That; ``False`` where too little is known.
-        """
-        given = self._spread(other)[one[0]]
-        both = given >= 0
-        items, first, second = one[0][both], one[1][both], given[both]
-        if len(items) < COMMON:
-            return False
-        if not exceeds(first, second, by_chance(first, second, self.counts.shape[1]), tests):
-            return False  # whatever accuracy explains: most pairs, at a fraction of the time
-        others, each = self.counts[items], np.arange(len(items))  # (n, L)
-        for labels in (second, first)[:counted]:
-            others[each, labels] -= 1
-        for worker in left_out:
-            labels = self._spread(self.of_worker(worker))[items]
-            here = np.flatnonzero(labels >= 0)
-            others[here, labels[here]] -= 1
-        return beyond_accuracy(first, second, others, tests)
+    return [named[number] for place in settled(rivals, holds) for number in pairs[place]]
 
 
-def _suspects(near: dict[int, set[int]], one: int, other: int) -> set[int]:
-    """Return the workers who may belong to one group with either of two, none where they are too many."""
-    suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
-    return suspects if len(suspects) <= SUSPECTS else set()
+def _suspects(
+    votes: FirstLabels, near: dict[int, dict[int, float]], one: int, other: int, common: int, equal: int
+) -> tuple[set[int], bool]:
+    """Return the workers who may belong to one group with either of two; none where they are too many, or most of the crowd.
+
+    Where all would be most of the crowd, those who agree with either as often as both with each other. And whether a group
+    would be about half of the crowd, and workers of the other half agree as often, so that either half may have copied.
+
+    Args:
+        votes: of the crowd.
+        near: share of equal labels of each worker and those who may belong to a group with this one.
+        one: a worker.
+        other: another one.
+        common: number of their common items.
+        equal: number of equal labels.
+    """
+    both = near.get(one, {}), near.get(other, {})
+    suspects = {*both[0], *both[1]} - {one, other}
+    share = (equal + 1) / (common + 2)
+    alike = equal / common - ALIKE * (share * (1 - share) / common) ** 0.5
+    if not suspects or len(suspects) > SUSPECTS:
+        return set(), False
+    for group in (suspects, {worker for worker in suspects if max(each.get(worker, 0.0) for each in both) >= alike}):
+        more = votes.majority(one, other, group)
+        if more <= MORE:
+            return group, more >= -MORE and _agree(near, group | {one, other}, alike)
+    return set(), False
 
 
-def _joining(votes: _Votes, group: Copies, groups: list[Copies], pairs: Array) -> list[tuple[int, int, int, int]]:
+def _agree(near: dict[int, dict[int, float]], group: set[int], share: float) -> bool:
+    """Return whether two workers who are not of a group have at least this share of equal labels."""
+    return any(
+        value >= share
+        for worker, those in near.items()
+        if worker not in group
+        for other, value in those.items()
+        if other not in group
+    )
+
+
+def _joining(votes: FirstLabels, group: Copies, groups: list[Copies], pairs: Array) -> list[tuple[int, int, int, int]]:
     """Return pairs of a member of a group and a worker whose answers are the group's.
 
     Args:

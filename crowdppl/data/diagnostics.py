@@ -15,7 +15,8 @@ from crowdppl.arguments import NonNegativeInt, checked
 from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
-from crowdppl.data.copies import CELLS, Copies
+from crowdppl.data.copies import Copies
+from crowdppl.data.first_labels import CELLS
 from crowdppl.data.worker_information import worker_information
 from crowdppl.errors import listed
 

@@ -29,6 +29,7 @@ from crowdppl.inference.engines.nuts import nuts
 from crowdppl.inference.engines.svi import svi
 from crowdppl.inference.evaluate import evaluate
 from crowdppl.inference.fingerprint import of_model
+from crowdppl.inference.hooks import Engine, Hooks
 from crowdppl.inference.options import TYPES, filled
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.record import coverage_of, notes_of, record, warnings_of
@@ -45,7 +46,7 @@ from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.one_coin import OneCoin
 from crowdppl.posterior.posterior import Posterior
 
-ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
+ENGINES: dict[str, Engine[BoundModel, Annotations, Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
 
 
 def fitted(
@@ -87,7 +88,7 @@ def fitted(
                 if draw is not None:
                     draws = draw(bound, arranged)
                 else:
-                    draws = ENGINES[engine](bound, arranged, TYPES[engine](**options), report, keep)
+                    draws = ENGINES[engine](bound, arranged, TYPES[engine](**options), Hooks(report, keep))
                     if work.default and work.effect is None and isinstance(work.model, DawidSkene):
                         draws = starting_from_the_crowd(draws, arranged)
             stream = random_state(data.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,8 @@ def _attributes(tree: xr.DataTree) -> dict[str, Any]:
     value = truth["value"].to_numpy()
     outcome = truth["outcome"].to_numpy() if "outcome" in truth else None
     features = features_of(verdicts, outcome, value)
+    if "question_rate" not in _names(posterior["block"]):  # not in files of earlier versions
+        features = replace(features, question_rate=features.question_rate[:, :0])
     theta, scale = posterior["theta"].to_numpy()[0], posterior["scale"].to_numpy()[0]
     if theta.shape[1] != sum(block.size for block in features.blocks):
         raise ValueError("coefficients of other features")

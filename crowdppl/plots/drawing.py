@@ -59,6 +59,12 @@ def name_rows(ax: Axes, names: list[str], what: str, size: float = 7) -> None:
     ax.tick_params(axis="x", labelsize=8)
 
 
+def legend_above(ax: Axes, columns: int) -> None:
+    """Place the legend above the axes, at the right."""
+    place = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.99)}
+    ax.legend(fontsize=7, ncols=columns, frameon=False, columnspacing=1, **place)
+
+
 def panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     """Return a figure with the given number of axes, at most three in a row."""
     columns = min(3, count)

@@ -18,6 +18,7 @@ from crowdppl.plots.drawing import (
     RED,
     axes_or_new,
     interval_note,
+    legend_above,
     name_rows,
     of_all,
     require,
@@ -54,7 +55,7 @@ def item(posterior: Annotated[Posterior, anything], task: Identifier, *, ax: Axe
     ax.set_xlim(0, 1)
     # Above the axes, where there are no bars: the name on the left, the legend on the right.
     ax.set_title(short_name(task), fontsize=9, loc="left")
-    ax.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.01, 0.99), ncols=2, frameon=False, columnspacing=1)
+    legend_above(ax, 2)
     return ax
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from crowdppl.arguments import PositiveInt, anything, checked
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.tables.panel_table import Panel
-from crowdppl.plots.drawing import BLUE, GREY, RED, axes_or_new, name_rows, of_all, require, short_name
+from crowdppl.plots.drawing import BLUE, GREY, RED, axes_or_new, legend_above, name_rows, of_all, require, short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def systems(result: Annotated[JudgesResult, anything], *, most: PositiveInt = 40
     name_rows(ax, [short_name(name) for name in table["system"]], f"system{of_all(everybody, most)}", size=8)
     grey = " (grey: no human labels)" if table["transported"].any() else ""
     ax.set_xlabel(f"rate{grey}\n{result.level:.0%} intervals", fontsize=8)
-    ax.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.01, 0.99), ncols=2, frameon=False, columnspacing=1)
+    legend_above(ax, 2)
     return ax
 
 
@@ -68,7 +68,7 @@ def judges(result: Annotated[JudgesResult, anything], *, most: PositiveInt = 40,
     name_rows(ax, [short_name(name) for name in table["judge"]], f"judge{of_all(everybody, most)}", size=8)
     ax.set_xlabel(f"probability\n{result.level:.0%} intervals", fontsize=8)
     if len(measures) > 1:
-        ax.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.01, 0.99), ncols=3, frameon=False, columnspacing=1)
+        legend_above(ax, 3)
     return ax
 
 

@@ -8,6 +8,7 @@ from scipy.stats import kstest
 
 from crowdppl.criticism import sbc
 from crowdppl.inference.numeric.gibbs import gibbs
+from crowdppl.inference.options import completed
 from crowdppl.isolation import isolated
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models import LinearGaussian
@@ -40,7 +41,7 @@ def test_simulation_based_calibration_of_gibbs():
             blank = StandardLabels(item, worker, torch.zeros(len(item)), *parts)
             trace = poutine.trace(poutine.uncondition(model.program)).get_trace(blank)
             data = StandardLabels(item, worker, trace.nodes["labels"]["value"], *parts)
-            draws = gibbs(model, data, lambda *_: None, chains=1, warmup=500, num_samples=1000)
+            draws = gibbs(model, data, completed("gibbs", {"chains": 1, "warmup": 500, "num_samples": 1000}))
         for name in ("weight", "weight_sd", "truth_sd", "slope", "slope_sd", "mean"):
             value = trace.nodes[name]["value"]
             drawn_too = draws.samples[name][0, ::10]

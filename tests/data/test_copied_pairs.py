@@ -7,6 +7,7 @@ from crowdppl import Annotations
 from crowdppl.data import copied_pairs, copies
 from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.copied_pairs import AGREEING, MARGIN, OTHERS, explained
+from crowdppl.data.first_labels import FirstLabels
 from crowdppl.data.worker_items import WorkerItems
 
 
@@ -43,7 +44,7 @@ def by_itself(data, one, other, left_out):
 def test_of_many_pairs_as_of_each(monkeypatch, block):
     monkeypatch.setattr(copied_pairs, "BLOCK", block)
     data = crowd()
-    votes = copies._Votes.of(data)
+    votes = FirstLabels.of(data)
     one, other = np.triu_indices(data.J, 1)
     left_out = [{(a + b) % data.J} - {a, b} if a % 2 else set() for a, b in zip(one, other, strict=True)]
     together = explained(WorkerItems.of(data), votes.counts, one, other, left_out)
@@ -54,7 +55,7 @@ def test_of_many_pairs_as_of_each(monkeypatch, block):
 
 def test_too_little_is_known_where_nobody_else_agrees():
     data = crowd(items=40, workers=3)
-    votes = copies._Votes.of(crowd(items=40, workers=4))
+    votes = FirstLabels.of(crowd(items=40, workers=4))
     assert np.isnan(by_itself(data, 0, 1, set()))
     none = explained(votes.cells, votes.counts, np.array([0]), np.array([1]), [{2, 3}])
     assert np.isnan(none).all()
@@ -70,5 +71,5 @@ def test_the_same_groups_where_labels_by_worker_and_item_take_too_much_memory(mo
     data = Annotations.from_arrays(item, worker, said.reshape(-1), labels=range(3))
     groups = copies.copied_answers(data)
     assert [group.workers for group in groups] == [(0, 1)]
-    monkeypatch.setattr(copies._Votes, "beyond_accuracy", lambda self, pairs, *_: np.arange(len(pairs)))
+    monkeypatch.setattr(FirstLabels, "beyond_accuracy", lambda self, pairs, *_: np.arange(len(pairs)))
     assert copies.copied_answers(data) == groups

@@ -94,18 +94,59 @@ def test_workers_who_tell_apart_what_others_merge_are_not_named():
     assert groups(fine_grained(0, copies=1)[0]) == [(0, 8)]
 
 
+def copied_guesses(seed, *, accuracy=0.85, copies=2, share=1.0, workers=8, items=120, shares=(0.5, 0.2, *[0.0375] * 8)):
+    """Honest workers, and copies of one who guesses, the first of all; one class is frequent."""
+    rng = np.random.default_rng(seed)
+    classes = len(shares)
+    truth = rng.choice(classes, items, p=shares)
+    label = np.where(rng.random((workers, items)) < accuracy, truth, rng.integers(classes, size=(workers, items)))
+    label[:copies] = rng.integers(classes, size=(copies, items))
+    label[1:copies] = np.where(rng.random((copies - 1, items)) < share, label[0], label[1:copies])
+    worker, item = np.divmod(np.arange(label.size), items)
+    return Annotations.from_arrays(item, worker, label.ravel(), labels=range(classes))
+
+
 @pytest.mark.parametrize("share", [1.0, 0.85])
-def test_copies_of_a_guess_are_named_where_a_class_is_frequent(share):
-    """The others call most of their labels by the frequent class, which these labels do not mean."""
-    shares = np.array([0.5, 0.2, *[0.0375] * 8])
+@pytest.mark.parametrize("accuracy", [0.85, 0.95])
+def test_copies_of_a_guess_are_named_and_nobody_beside_them(share, accuracy):
+    """The others call most of their labels by the frequent class; and agree with each other, and not at all with the copies."""
+    for seed in range(10):
+        assert groups(copied_guesses(seed, share=share, accuracy=accuracy)) == [(0, 1)]
+    named = [groups(copied_guesses(seed, share=share, accuracy=accuracy, copies=3)) for seed in range(10)]
+    assert all(one in ([(0, 1, 2)], [(0, 1)], [(0, 2)]) for one in named)
+    assert named.count([(0, 1, 2)]) >= 8  # of .97 or more: fails with probability .003
+
+
+def test_the_smaller_group_has_copied_or_neither():
+    """Of seven: three whose labels are equal throughout, beside four; four beside three are named, or are not told apart."""
+    shares = [1 / 3] * 3
     for seed in range(5):
+        assert groups(copied_guesses(seed, copies=3, workers=7, accuracy=0.92, shares=shares)) == [(0, 1, 2)]
+        assert groups(copied_guesses(seed, copies=4, workers=7, accuracy=0.8, shares=shares)) in ([], [(0, 1, 2, 3)])
+        assert groups(copied_guesses(seed, copies=4, workers=7, accuracy=0.92, share=0.85, shares=shares)) == []
+
+
+@pytest.mark.parametrize(("copies", "classes"), [(3, 2), (4, 2), (3, 10), (4, 10)])
+def test_half_of_a_crowd_is_not_named_where_the_other_half_agrees_as_often(copies, classes):
+    """Of seven, three or four who copy 85% of a guess, beside others of .95: these are not taken for the copies."""
+    shares = [1 / classes] * classes
+    named = [
+        groups(copied_guesses(s, copies=copies, workers=7, accuracy=0.95, share=0.85, shares=shares)) for s in range(10)
+    ]
+    assert sum(any(max(group) >= copies for group in one) for one in named) <= 1
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_workers_who_agree_beside_two_who_are_misled_are_not_named(classes):
+    """Six of .95 agree far more often than with the two, who agree on errors: all that is left to compare six with."""
+    for seed in range(20):
         rng = np.random.default_rng(seed)
-        truth = rng.choice(10, 120, p=shares)
-        label = np.where(rng.random((8, 120)) < 0.85, truth, rng.integers(10, size=(8, 120)))
-        label[0] = rng.integers(10, size=120)
-        label[1] = np.where(rng.random(120) < share, label[0], rng.integers(10, size=120))
+        truth, hard = rng.integers(classes, size=120), rng.random(120) < 0.5
+        label = np.where(rng.random((8, 120)) < 0.95, truth, rng.integers(classes, size=(8, 120)))
+        label[:2] = np.where(hard & (rng.random((2, 120)) < 0.8), (truth + 1) % classes, label[:2])
         worker, item = np.divmod(np.arange(label.size), 120)
-        assert (0, 1) in groups(Annotations.from_arrays(item, worker, label.ravel(), labels=range(10)))
+        named = groups(Annotations.from_arrays(item, worker, label.ravel(), labels=range(classes)))
+        assert named in ([], [(0, 1)])
 
 
 def test_what_the_others_call_a_label():

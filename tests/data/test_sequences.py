@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import in_turn
+from catalog import BRIEF, Stop, in_turn, stopping
 from commands import run
 
 import crowdppl
@@ -197,9 +197,7 @@ def simulated(seed=0, texts=40, workers=4, length=8):
     return read(table), truth
 
 
-OPTIONS = {
-    "em": {"num_samples": 20},
-    "gibbs": {"chains": 2, "warmup": 20, "num_samples": 40},
+OPTIONS = BRIEF | {
     "svi": {"max_iter": 60, "num_samples": 20},
     "nuts": {"chains": 1, "warmup": 4, "num_samples": 6, "max_tree_depth": 2},
 }
@@ -314,17 +312,10 @@ def test_a_checkpoint_continues_to_the_same_bits(tmp_path):
     data, _ = simulated()
     options = {"method": "gibbs", "chains": 2, "warmup": 60, "num_samples": 60, "seed": 3}
 
-    class Stop(Exception):
-        pass
-
-    def stop(step, steps, what):
-        if what == "sampling":
-            raise Stop
-
     with crowdppl.errors.silent():
         once = crowdppl.fit(data, **options)
-        with pytest.raises(Stop):
-            crowdppl.fit(data, **options, checkpoint=(tmp_path / "c", 0), progress=stop)
+        with stopping(70), pytest.raises(Stop):
+            crowdppl.fit(data, **options, checkpoint=(tmp_path / "c", 0))
         again = crowdppl.fit(data, **options, checkpoint=(tmp_path / "c", 0))
     np.testing.assert_array_equal(again.tree["posterior"]["emission"], once.tree["posterior"]["emission"])
 

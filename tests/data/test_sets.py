@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import in_turn
+from catalog import BRIEF, Stop, in_turn, stopping
 from commands import run
 
 import crowdppl
@@ -212,9 +212,7 @@ def test_copies_are_those_of_whole_sets():
 
 # ---------------------------------------------------------------------- fits
 
-OPTIONS = {
-    "em": {"num_samples": 20},
-    "gibbs": {"chains": 2, "warmup": 20, "num_samples": 40},
+OPTIONS = BRIEF | {
     "svi": {"max_iter": 300, "num_samples": 20},
     "nuts": {"chains": 1, "warmup": 8, "num_samples": 8, "max_tree_depth": 3},
 }
@@ -341,17 +339,10 @@ def test_a_checkpoint_continues_to_the_same_bits(tmp_path):
     rows, _ = simulated(tasks=20)
     options = {"method": "gibbs", "chains": 2, "warmup": 60, "num_samples": 60, "seed": 3}
 
-    class Stop(Exception):
-        pass
-
-    def stop(step, steps, what):
-        if what == "sampling":
-            raise Stop
-
     with silent():
         once = crowdppl.fit(read(rows), **options)
-        with pytest.raises(Stop):
-            crowdppl.fit(read(rows), **options, checkpoint=(tmp_path / "c", 0), progress=stop)
+        with stopping(70), pytest.raises(Stop):
+            crowdppl.fit(read(rows), **options, checkpoint=(tmp_path / "c", 0))
         again = crowdppl.fit(read(rows), **options, checkpoint=(tmp_path / "c", 0))
     np.testing.assert_array_equal(again.tree["posterior"]["choice"], once.tree["posterior"]["choice"])
 

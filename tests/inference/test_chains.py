@@ -21,8 +21,8 @@ from catalog import (
 
 from crowdppl.inference.backends import chains as compiled
 from crowdppl.inference.backends.choose import compiled_step
-from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.engines import gibbs
+from crowdppl.inference.hooks import SILENT
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated, pool
 from crowdppl.model.bound import bind
@@ -112,7 +112,7 @@ def test_the_posterior_is_that_of_torchs_steps(name, classes, known):
     with isolated(1), torch.inference_mode():
         model, data = prepared(MODELS[name], data)
         run = gibbs._Run(model, data, 4, 100, 12_000)
-        run.turn(12_100, lambda *progress: None, NOTHING)
+        run.turn(12_100, SILENT)
         run.sampler.close()
         draws = run.samples()
         theta = many_from_prior(model, data, 1500)
@@ -245,7 +245,7 @@ def test_what_is_watched_of_large_data(monkeypatch):
     with isolated(0), torch.inference_mode():
         bound, data = prepared(model, data)
         run = gibbs._Run(bound, data, 2, 3, 1000)
-        run.turn(3 + 201, lambda *progress: None, NOTHING)
+        run.turn(3 + 201, SILENT)
         run.sampler.close()
         for group in run.groups:
             moments = group.moments

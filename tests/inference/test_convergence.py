@@ -162,7 +162,8 @@ def test_the_command_leaves_with_a_status_of_its_own(easy, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("together", "after"), [(True, 10), (True, 300), pytest.param(False, 75, marks=pytest.mark.slow)]
+    ("together", "after"),
+    [(True, 10), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((True, 300), (False, 75)))],
 )
 def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, together, after):
     """Stopped in the warm-up, and after some turns: also where chains take their turns one after the other."""

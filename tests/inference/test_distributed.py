@@ -10,8 +10,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
+from catalog import crowd_table
 from forked import nursery
 
 import crowdppl
@@ -172,12 +172,8 @@ AGAIN = """
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    rng = np.random.default_rng(0)
-    items, annotations = 3000, 15_000
-    truth, item = rng.integers(0, 3, items), rng.integers(0, items, annotations)
-    label = np.where(rng.random(annotations) < 0.6, truth[item], rng.integers(0, 3, annotations))
     path = tmp_path_factory.mktemp("data") / "x.csv"
-    pd.DataFrame({"task": item, "worker": rng.integers(0, 40, annotations), "label": label}).to_csv(path, index=False)
+    crowd_table(3000, 15_000).to_csv(path, index=False)
     return path
 
 

@@ -115,7 +115,7 @@ EXTREME = [
 ]
 
 
-@pytest.mark.parametrize("scales", in_turn(EXTREME, 3, lambda one: str(one[0]), night=False))
+@pytest.mark.parametrize("scales", in_turn(EXTREME, len(EXTREME), lambda one: str(one[0]), night=False))
 def test_extreme_scales_converge(monkeypatch, scales):
     """To a log posterior about as high as that of steps of each parameter alone, though matrices cannot be factorised."""
     data, model = simulated(items=60, seed=2, per_item=4)[0], ItemEffects(**scales)

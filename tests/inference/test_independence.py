@@ -15,7 +15,7 @@ from scipy.stats import norm
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.errors import silent
-from crowdppl.inference.dependence import independence
+from crowdppl.inference.dependence import crowd_rows, independence
 from crowdppl.inference.dependence.independence import Overdispersion, posterior_probability
 from crowdppl.inference.options import EM
 from crowdppl.isolation import isolated
@@ -314,8 +314,8 @@ def test_a_worker_of_few_annotations_is_an_average_member():
 
 @pytest.mark.parametrize("classes", [4, 10])
 def test_a_poor_worker_of_few_annotations_is_no_average_member(classes):
-    """Who guesses 30 labels, beside five of .9: of ten classes, four annotations of each would describe it as .57."""
-    accuracy = []
+    """Who guesses 30 labels, beside five of .9: of ten classes, four annotations of the crowd would describe it as .24."""
+    accuracy, held = [], 0
     for seed in range(4):
         data, _ = crowd(seed, items=200, workers=6, classes=classes, accuracy=0.9)
         rng = np.random.default_rng(seed)
@@ -323,7 +323,20 @@ def test_a_poor_worker_of_few_annotations_is_no_average_member(classes):
         data = replace(data, label=label).keep((data.worker > 0) | (data.item < 30))
         first = quiet_fit(data, independent=True).workers().set_index("worker").loc[0]
         accuracy.append(first["accuracy"])
-    assert np.mean(accuracy) < 0.42
+        held += first["accuracy_low"] <= 1 / classes <= first["accuracy_high"]
+    assert abs(np.mean(accuracy) - 1 / classes) < 0.1
+    assert held >= 2
+
+
+def test_who_guesses_is_told_from_a_member_of_the_crowd():
+    """By hand: log-likelihoods of two right and four wrong labels by rows of .8 and by halves, with prior odds of 1 to 9."""
+    rows = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+    counts = torch.tensor([[[1.0, 2.0], [2.0, 1.0]], [[40.0, 10.0], [10.0, 40.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    odds = (crowd_rows.GUESSING / (1 - crowd_rows.GUESSING)) * 0.5**6 / (0.8**2 * 0.2**4)
+    chance = crowd_rows.guessing(counts, rows)
+    assert float(chance[0]) == pytest.approx(odds / (1 + odds), rel=1e-5)
+    assert float(chance[1]) < 1e-6
+    assert float(chance[2]) == pytest.approx(crowd_rows.GUESSING)
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -169,7 +169,7 @@ def test_an_item_does_not_vouch_for_itself():
 
 @pytest.mark.parametrize(
     ("case", "method", "weighted"),
-    in_turn([(*pair, False) for pair in PAIRS] + [(*pair, True) for pair in PAIRS if pair[1] == "em"], 9),
+    in_turn([(*pair, False) for pair in PAIRS] + [(*pair, True) for pair in PAIRS if pair[1] == "em"], 13),
 )
 def test_every_model_and_engine(case, method, weighted):
     """Wherever rho applies, known true labels inform it."""

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import Stop, each_by_one, in_turn, stopping
+from catalog import Stop, each_by_one, in_turn, slow_as_well, stopping
 from number_crowds import crowd, numbers
 from pyro import poutine
 from scipy.stats import kstest, multivariate_normal
@@ -147,7 +147,10 @@ def test_degrees_of_freedom_are_the_best_ones():
             assert best_df(level, start) == pytest.approx(best, abs=1e-3)
 
 
-@pytest.mark.parametrize(("method", "known"), in_turn([*itertools.product(["gibbs", "svi"], [False, True])], 3))
+@pytest.mark.parametrize(
+    ("method", "known"),
+    slow_as_well(in_turn([*itertools.product(["gibbs", "svi"], [False, True])], 3), "svi-True"),
+)
 def test_engines_agree(method, known):
     """EM beside Gibbs sampling and SVI: means within a few hundredths of a standard deviation, spreads within a fifth."""
     frame, x, _ = crowd(items=150, workers=10, each=5)

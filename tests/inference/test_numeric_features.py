@@ -111,7 +111,7 @@ def test_engines_agree_and_features_help():
     data = Annotations.from_frame(frame, kind="numeric", features=features)
     fits = {
         "em": quiet(data, method="em"),
-        "gibbs": quiet(data, method="gibbs", chains=2, warmup=200, num_samples=400),
+        "gibbs": quiet(data, method="gibbs", chains=2, warmup=100, num_samples=200),
         "without": quiet(data.with_features(None), method="em"),
     }
     truths = {name: one.truth(relative=True) for name, one in fits.items()}

@@ -28,7 +28,7 @@ def discrete(program):
     return any(node["fn"].support.is_discrete for node in program.sites.values())
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn(CASES, 2, lambda one: one[0].name, night=False))
 def test_all_forms_have_one_log_density(case):
     """At the same parameters: the truth enumerated by Pyro, or summed out here; the labels a factor, or a site."""
     with isolated(0):
@@ -60,7 +60,7 @@ def test_a_fresh_program_can_be_traced_first(case):
 GUIDES = ["own guide", "AutoNormal"]
 
 
-@pytest.mark.parametrize(("case", "guide"), in_turn([(case, guide) for case in CASES for guide in GUIDES], 3))
+@pytest.mark.parametrize(("case", "guide"), in_turn([(case, guide) for case in CASES for guide in GUIDES], 5))
 def test_svi(case, guide):
     with isolated(0):
         program = program_of(case)

@@ -25,7 +25,7 @@ SLOWLY = {"nuts", "svi"}
 QUICKLY = {"em": {"max_iter": 10, "num_samples": 10}, "gibbs": {"warmup": 5, "num_samples": 10}}
 
 
-@pytest.mark.parametrize(("case", "method", "kind"), rotated(list(ODD), every=4, nightly=True))
+@pytest.mark.parametrize(("case", "method", "kind"), rotated(list(ODD), every=5, nightly=True))
 def test_odd_shapes(case, method, kind):
     """Every model and engine gives finite numbers, an answer for every item and a row for every worker."""
     plain = ODD[kind]

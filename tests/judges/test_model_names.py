@@ -55,6 +55,8 @@ def test_who_serves_a_model_is_not_its_maker():
     assert makers_of(["x/gpt-4", "y/gpt-4", "z/llama"]) == {"llama": "z"}  # of two makers none is known
     assert family_of("gpt-4", {"gpt": "openai"}) == "openai"
     assert family_of("gpt-4") == "gpt"
+    data = verdicts(["openai/gpt-4o", "o3-mini", "gemma-2", "gemini-1.5-pro", "google/gemini-2.0-flash"])
+    assert data.families[data.family].tolist() == ["openai", "openai", "google", "google", "google"]
 
 
 @pytest.mark.parametrize(

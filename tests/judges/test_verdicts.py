@@ -316,7 +316,12 @@ def test_repeats_are_kept_and_equal_rows_dropped():
         ("openai/gpt-4o", "openai"),
         ("Meta-Llama/x/y", "meta-llama"),
         ("Qwen2.5-0.5B", "qwen"),
-        ("o1", "o"),
+        ("o1", "gpt"),
+        ("chatgpt-4o-latest", "gpt"),
+        ("gemma-2-9b", "gemini"),
+        ("mixtral-8x7b", "mistral"),
+        ("o", "o"),
+        ("opus", "claude"),
         ("Command R+", "command"),
         ("exact_match", "exact"),
         ("/x", "/x"),
@@ -337,7 +342,7 @@ def test_families_by_column_and_mapping():
     assert v.notes[-1] == "families names 'gemini', which gave no verdict"
     v = Verdicts.from_frame(table.drop(columns="family"))
     assert v.notes[-1] == (
-        "the verdicts: families of 3 of 3 judges are read from their names: 'gpt', 'o', 'claude'; state them in "
+        "the verdicts: families of 3 of 3 judges are read from their names: 'gpt', 'claude'; state them in "
         "a column 'family' if they are others"
     )
 

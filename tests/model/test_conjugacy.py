@@ -18,11 +18,6 @@ from crowdppl.model.bound import bind
 from crowdppl.models import DawidSkene, ItemSubtypes, OneCoin
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_every_model_keeps_its_contract(case):
-    crowdppl.check_contract(case.model, tiny(classes=case.classes, features=case.features, criteria=case.criteria))
-
-
 class WrongShape(OwnCoin):
     def confusion(self, parameters, data):
         return super().confusion(parameters, data)[..., 0]

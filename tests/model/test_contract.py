@@ -9,7 +9,7 @@ import pyro
 import pytest
 import torch
 import xarray as xr
-from catalog import CASES, PAIRS, SHORT, fit, in_turn, quiet_fit, simulated, tiny, turn
+from catalog import CASES, PAIRS, SHORT, fit, in_turn, quiet_fit, simulated, slow_as_well, tiny, turn
 from pyro.distributions import Categorical, Cauchy, Dirichlet, HalfCauchy
 
 import crowdppl
@@ -38,7 +38,7 @@ def has_networks(case):
 PLAIN = [(case, method) for case, method in PAIRS if method != "nuts" and not has_networks(case)]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(p.values, id=p.id, marks=p.marks) for p in in_turn(PAIRS, 7)])
+@pytest.fixture(scope="module", params=[pytest.param(p.values, id=p.id, marks=p.marks) for p in in_turn(PAIRS, 9)])
 def short_fit(request):
     """Return a model, an engine, annotations and the short fit; tests that look at one fit run one after the other."""
     case, method = request.param
@@ -187,12 +187,15 @@ def test_simulation(case):
 
 @pytest.mark.parametrize(
     ("case", "method"),
-    [
-        pytest.param(c, m, marks=turn(n, {"em": 11, "svi": 23}[m]), id=f"{c.name}-{m}")
-        for n, c in enumerate(CASES)
-        for m in ("em", "svi")
-        if m in c.methods and not has_networks(c)
-    ],
+    slow_as_well(
+        [
+            pytest.param(c, m, marks=turn(n, {"em": 11, "svi": 23}[m]), id=f"{c.name}-{m}")
+            for n, c in enumerate(CASES)
+            for m in ("em", "svi")
+            if m in c.methods and not has_networks(c)
+        ],
+        "graded-facets-svi",
+    ),
 )
 def test_truth_is_found(case, method):
     """At easy parameters the truth comes out: at least 90% where the best possible is near 97%.

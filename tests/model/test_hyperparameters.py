@@ -14,7 +14,7 @@ from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
 from crowdppl.model.contract import check
 from crowdppl.model.hyperparameters import described
-from crowdppl.models import CATALOGUE
+from crowdppl.models import CATALOGUE, OrdinalThresholds
 
 ZOO = [kind() for kind in CATALOGUE.values()]
 NUMBERS = [
@@ -103,9 +103,16 @@ def test_a_million_pseudo_counts_decide_the_rows(model, field, diagonal):
     assert float((away - (1 - diagonal) / (data.K - 1)).abs().max()) < 0.01
 
 
-@pytest.mark.parametrize("model", [m for m in ZOO if "prior_items" in names(m)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(m, id=type(m).__name__, marks=[pytest.mark.slow] * isinstance(m, OrdinalThresholds))
+        for m in ZOO
+        if "prior_items" in names(m)
+    ],
+)
 def test_pseudo_items_even_out_the_prevalence(model):
-    items = 20 if type(model).__name__ == "OrdinalThresholds" else 60  # each step of these searches a line
+    items = 20 if isinstance(model, OrdinalThresholds) else 60  # each step of these searches a line
     data, _, _ = simulated(items=items, seed=1, parameters={"prevalence": [0.8, 0.1, 0.1]})
     plain, even = (
         posterior_of(dataclasses.replace(model, prior_items=n), data).prevalence()["share"] for n in (0.0, 1e6)

@@ -84,7 +84,7 @@ def test_density_of_every_draw(user, method):
 
 # EM's point of the regression has a scale of 0, and that of shared populations probabilities of 0.
 INSIDE = [
-    pytest.param(*p.values, id=p.id, marks=[pytest.mark.slow] * (p.id == "OrderedThresholds"))
+    pytest.param(*p.values, id=p.id, marks=[pytest.mark.slow] * (p.id in ("OrderedThresholds", "Sessions")))
     for p in MODELS
     if p.id not in ("Experience", "SharedPopulations", "NetworkForTheTruth")
 ]

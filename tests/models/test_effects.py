@@ -37,7 +37,7 @@ NEWTON += ("logistic-random-effects",)
 
 
 @pytest.mark.parametrize(
-    ("case", "weighted"), in_turn([(c, w) for c in CASES if c.name in NEWTON for w in (True, False)], 3, night=False)
+    ("case", "weighted"), in_turn([(c, w) for c in CASES if c.name in NEWTON for w in (True, False)], 5, night=False)
 )
 def test_newton_steps_rise_to_the_mode(case, weighted):
     """The expected log joint never falls, and ends where L-BFGS on its gradients ends."""
@@ -181,7 +181,9 @@ RECOVERED = {
 }
 
 
-@pytest.mark.parametrize("name", RECOVERED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "ordinal-thresholds")) for name in RECOVERED]
+)
 def test_what_was_put_in_comes_out(name):
     """Errors of the workers' parameters by EM fall with eightfold data; seeds are fixed, bounds half as much again as seen."""
     model, site, value, K = RECOVERED[name]

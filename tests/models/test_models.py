@@ -120,7 +120,7 @@ def exact_hierarchical(data, model, draws=4000):
     ("model", "exact", "items"),
     [
         (ItemSubtypes(subtypes=2, subtype_concentration=0.5), exact_subtypes, 4),
-        (WorkerGroups(groups=2), exact_worker_groups, 4),
+        pytest.param(WorkerGroups(groups=2), exact_worker_groups, 4, marks=pytest.mark.slow),
         (HierarchicalDawidSkene(), exact_hierarchical, 4),
     ],
     ids=["item-subtypes", "worker-groups", "hierarchical"],

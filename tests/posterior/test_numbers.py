@@ -293,6 +293,7 @@ def run(*words):
 
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(criticism.numbers, "FOLDS", 2)
     frame, x, _ = crowd(items=40, workers=5, each=4)
     part = frame[frame["item"] < 35]
     part.to_csv(tmp_path / "x.csv", index=False)

@@ -273,7 +273,7 @@ def unusual(case):
         "one judge, one system",
         "all labelled",
         "pairs in both orders",
-        "many judges, systems and classes",
+        pytest.param("many judges, systems and classes", marks=pytest.mark.slow),
         "every verdict the same",
     ],
 )

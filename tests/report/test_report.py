@@ -331,7 +331,9 @@ def test_names_of_classes_in_sentences(saved):
     assert named.names == ["“no”", "“yes”"]
 
 
-@pytest.mark.parametrize("shape", ["one class", "one worker", "one item", "all known", "many classes"])
+@pytest.mark.parametrize(
+    "shape", ["one class", "one worker", "one item", "all known", pytest.param("many classes", marks=pytest.mark.slow)]
+)
 def test_reports_of_unusual_results(shape, browser, tmp_path):
     """The page is drawn without errors and is not empty for minimal or extreme data."""
     rng = np.random.default_rng(0)

@@ -9,26 +9,36 @@ with ten. Five workers of .85, four classes and 75 items of each are then said t
 So these draws take the rows of the crowd as their prior, worth ``START`` annotations in all, as workers do where errors are
 correlated (:func:`crowdppl.inference.dependence.design_effect.quality`): empirical Bayes. They are shared by the classes as the
 items are. As many of each class would be forty in all with ten classes, and describe a poor worker of thirty annotations as a
-good one. A worker of many annotations is described by these, one of few by the crowd. The point, and with it the labels, is the
-model's.
+good one. A worker of many annotations is described by these, one of few by the crowd, unless the annotations are rather those of
+somebody who guesses: then by equal shares of all labels, worth as much. Ten classes and a crowd of .9, thirty guesses: with the
+rows of the crowd the accuracy of .10 is said to be .24, with either .10. The point, and with it the labels, is the model's.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.dependence.design_effect import START
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.em import swept
+from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, bind
 from crowdppl.models.dawid_skene import DawidSkene
 
 # Share of a row that is spread over all labels, and the smallest pseudo-count: a Dirichlet distribution needs some of each.
 EVEN, LEAST = 0.01, 1e-6
+# Probability, before any label, that a worker guesses, and the largest one that is not worth a second sweep.
+GUESSING, NEGLIGIBLE = 0.1, 1e-3
 STARTED = (
-    f" Not by the prior: every worker starts as an average member of the crowd, worth {START:g} annotations in all."
+    f" Not by the prior: every worker starts as an average member of the crowd, or as one who guesses where the labels say so, "
+    f"worth {START:g} annotations in all."
 )
 
 
@@ -46,6 +56,43 @@ def starting_from_the_crowd(draws: Draws, data: Annotations) -> Draws:
     rows = (number[:, None, None] * draws.point["confusion"]).sum(0) / number.sum().clamp(min=1)  # (K, K)
     rows = (1 - EVEN) * rows + EVEN / data.K
     prior = (START * draws.point["prevalence"][:, None] * rows).clamp(min=LEAST)
-    model: BoundModel = bind(DawidSkene(concentration=tuple(map(tuple, prior.tolist()))), data)
-    later = partial(swept, model, data, draws.point, draws.count)
+    guess = (prior.sum(-1, keepdim=True) / data.K).expand_as(prior)
+    of_crowd, of_guesses = (
+        bind(DawidSkene(concentration=tuple(map(tuple, one.tolist()))), data) for one in (prior, guess)
+    )
+    chance = guessing(expected_counts(of_crowd, data, draws.point), rows)
+    later = partial(_drawn, (of_crowd, of_guesses), chance, data, draws.point, draws.count)
     return replace(draws, later=later, interval_method=draws.interval_method + STARTED)
+
+
+def expected_counts(model: BoundModel, data: Annotations, point: Parameters) -> Tensor:
+    """Return the expected numbers of each worker's labels by true class, ``(J, K, K)``."""
+    truth = model.learned_from(model.item_log_joint(point, data), data).softmax(-1)  # (N, K)
+    return model.statistics(truth, data).label_counts
+
+
+def guessing(counts: Tensor, rows: Tensor) -> Tensor:
+    """Return the probability that each worker guesses, ``(J,)``, rather than being an average member of the crowd.
+
+    Of two workers, one with the rows of the crowd and one who gives every label equally often. With the few pseudo-counts of
+    both priors in place of their means, the comparison would be one of their widths.
+
+    Args:
+        counts: labels by true class, ``(J, K, K)``.
+        rows: of the crowd, ``(K, K)``, positive.
+    """
+    less = -(counts * (rows * len(rows)).log()).sum((-1, -2))
+    return (math.log(GUESSING / (1 - GUESSING)) + less).sigmoid()
+
+
+def _drawn(
+    models: tuple[BoundModel, BoundModel], chance: Tensor, data: Annotations, point: Parameters, count: int, passes: Any
+) -> Parameters:
+    """Draw the parameters by a sweep: of each worker by the second model with the given chance ``(J,)``, else by the first."""
+    drawn = swept(models[0], data, point, count, passes)
+    if float(chance.max()) < NEGLIGIBLE:
+        return drawn
+    other = swept(models[1], data, point, count, passes)["confusion"]  # (1, count, J, K, K)
+    guesses = torch.rand(other.shape[:3], dtype=data.dtype, device=data.device) < chance
+    drawn["confusion"] = torch.where(guesses[..., None, None], other, drawn["confusion"])
+    return drawn

@@ -14,7 +14,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import listed
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.passes import Sweeps
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
+from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.anchoring import settled
 from crowdppl.inference.engines.descents import Schedule
@@ -25,9 +25,9 @@ from crowdppl.inference.engines.em_stochastic import StochasticEMLoop
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.solutions import share, solution, warning
 from crowdppl.inference.engines.unconstrained import Space
+from crowdppl.inference.hooks import SILENT, Hooks
 from crowdppl.inference.memory import KEPT, affordable, sufficient, thinned_note
 from crowdppl.inference.options import EM
-from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.contract import check
@@ -63,13 +63,7 @@ FLAT = (
 WIDEST, FAR = 5.0, 10.0
 
 
-def em(
-    model: BoundModel,
-    data: Annotations,
-    options: EM,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> Draws:
+def em(model: BoundModel, data: Annotations, options: EM, hooks: Hooks = SILENT) -> Draws:
     """Fit by EM from a majority vote.
 
     Steps are in closed form where the model has an ``m_step``. Else the M step is taken by gradients: by L-BFGS, many times
@@ -86,8 +80,7 @@ def em(
         model: any.
         data: the annotations.
         options: all of EM's.
-        report: called with progress.
-        keep: the checkpoint, from which a stopped fit continues.
+        hooks: called between steps; a stopped fit continues from its checkpoint.
     """
     # The model's M step may move discrete sites, gradients cannot.
     space = Space(check(model, data, briefly=True), discrete=True)
@@ -98,13 +91,15 @@ def em(
     m_step = MStep(model, data, space, schedule)
     if m_step.stochastic:
         loop: EMLoop = StochasticEMLoop(
-            m_step, options.max_iter, options.tol, report, held_out=held_out, fine_tune=options.fine_tune
+            m_step, options.max_iter, options.tol, hooks.report, held_out=held_out, fine_tune=options.fine_tune
         )
     else:
-        loop = EMLoop(m_step, options.max_iter, options.tol, report, accelerate=options.accelerate, held_out=held_out)
+        loop = EMLoop(
+            m_step, options.max_iter, options.tol, hooks.report, accelerate=options.accelerate, held_out=held_out
+        )
     with torch.no_grad():
         first = model.initial(data)
-        results = _runs(loop, first, options.restarts, keep)
+        results = _runs(loop, first, options.restarts, hooks.keep)
         winner = max(results, key=lambda result: result.score)
         last, best = settled(loop, first, winner)
         notes, differing = ([], []) if held_out is not None else _others(loop, first, winner, results, best)

@@ -17,13 +17,13 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.runs import Group, GroupState
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
+from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.monitor import BLOCKS, MOMENT_BYTES, BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.engines.unconstrained import Space
+from crowdppl.inference.hooks import SILENT, Hooks
 from crowdppl.inference.memory import KEPT, affordable, thinned_note, thinning
 from crowdppl.inference.options import Gibbs
-from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.isolation import limited_threads
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -65,13 +65,7 @@ class GibbsState:
     seconds: float
 
 
-def gibbs(
-    model: BoundModel,
-    data: Annotations,
-    options: Gibbs,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> Draws:
+def gibbs(model: BoundModel, data: Annotations, options: Gibbs, hooks: Hooks = SILENT) -> Draws:
     """Sample the posterior of a model by conditionals and gradients.
 
     Without ``num_samples`` the run ends when it has converged by the rule of :mod:`crowdppl.inference.engines.monitor`: it is
@@ -85,8 +79,7 @@ def gibbs(
         data: the annotations.
         options: all of Gibbs sampling's. Fewer sweeps than ``warmup`` are discarded only where they take half of
             ``max_seconds``, which is the time over all calls that continue from a checkpoint.
-        report: called with progress.
-        keep: the checkpoint, from which a stopped fit continues.
+        hooks: called between steps; a stopped fit continues from its checkpoint.
 
     Raises:
         ModelError: for data or a discrete site that cannot be sampled so.
@@ -100,11 +93,11 @@ def gibbs(
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. The data's cached counts were computed by the
     # check above, outside of it.
     with torch.inference_mode(), limited_threads(run.sampler.torch_threads), closing(run.sampler):
-        run.resume(keep)
+        run.resume(hooks.keep)
         if num_samples is None:
-            diagnosis, discard = run.until_converged(report, keep, options.max_seconds)
+            diagnosis, discard = run.until_converged(hooks, options.max_seconds)
         else:
-            run.turn(warmup + num_samples, report, keep)
+            run.turn(warmup + num_samples, hooks)
             diagnosis, discard = run.diagnosis(), 0.0
     facts: dict[str, Any] = {"chains": chains, "warmup": run.warmup, "num_samples": num_samples, "thin": run.step}
     steps = run.sampler.facts(run.groups)
@@ -188,25 +181,23 @@ class _Run:
 
     # ------------------------------------------------------------------ sampling
 
-    def turn(self, target: int, report: ProgressCallback, keep: Checkpoint) -> None:
+    def turn(self, target: int, hooks: Hooks) -> None:
         """Let every group sweep up to ``target``."""
         self.target = target
-        self.sampler.turn(self, report, keep)
+        self.sampler.turn(self, hooks.report, hooks.keep)
 
-    def until_converged(
-        self, report: ProgressCallback, keep: Checkpoint, max_seconds: float
-    ) -> tuple[Diagnosis, float]:
+    def until_converged(self, hooks: Hooks, max_seconds: float) -> tuple[Diagnosis, float]:
         """Take turns until the run has converged or its time is over; return how it stands, and the share to leave out."""
         now = Diagnosis()
         while True:
             # A turn that was stopped in the middle goes on to its own target.
             stopped = any(group.sweep < self.target for group in self.groups)
-            self.turn(self.target if stopped else self._next(), report, keep)
+            self.turn(self.target if stopped else self._next(), hooks)
             done = self.target - self.warmup
             if done <= 0:
                 if self.target < self.warmup and self.clock() > max_seconds / 2:
                     self.warmup = self.target
-                report(self.target, self.warmup, "warm-up")
+                hooks.report(self.target, self.warmup, "warm-up")
                 continue
             self._thin()
             over = self.clock() > max_seconds
@@ -216,7 +207,7 @@ class _Run:
                 now, discard = max(candidates, key=lambda pair: pair[0].progress)  # the first of ties: all of the run
                 if now.converged or over:
                     return now, discard
-            report(int(100 * now.progress), 100, f"sampling: {self.target:,} sweeps{_standing(now)}")
+            hooks.report(int(100 * now.progress), 100, f"sampling: {self.target:,} sweeps{_standing(now)}")
 
     def _next(self) -> int:
         ahead = self.target + max(TURN, self.target // TURN)

@@ -15,14 +15,13 @@ from crowdppl.inference.backends.adaptation import Target
 from crowdppl.inference.backends.gradients import space_of_chains
 from crowdppl.inference.backends.nuts_chains import Chain, ChainState, learn_scales, phases, together
 from crowdppl.inference.backends.trees import STATISTICS
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.non_centred import NonCentred
 from crowdppl.inference.engines.unconstrained import Space
+from crowdppl.inference.hooks import SILENT, Hooks
 from crowdppl.inference.memory import thinned_note, thinning
 from crowdppl.inference.options import NUTS
-from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.contract import check
 from crowdppl.model.program import dispersed
@@ -62,13 +61,7 @@ def _begun(
     return out
 
 
-def nuts(
-    model: BoundModel,
-    data: Annotations,
-    options: NUTS,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> Draws:
+def nuts(model: BoundModel, data: Annotations, options: NUTS, hooks: Hooks = SILENT) -> Draws:
     """Sample the posterior of any model with gradients.
 
     Chains run side by side, each from its own perturbed majority vote. In the warm-up they learn scales together. By default
@@ -79,8 +72,7 @@ def nuts(
         model: any.
         data: the annotations.
         options: all of NUTS's.
-        report: called with progress.
-        keep: the checkpoint, from which a stopped fit continues.
+        hooks: called between steps; a stopped fit continues from its checkpoint.
 
     Raises:
         ModelError: where the density is not finite at the start of a chain.
@@ -94,7 +86,7 @@ def nuts(
             return density(place.to(data.device, data.dtype))
 
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
-    stopped = keep.resume(NUTSState, torch.device("cpu"))
+    stopped = hooks.keep.resume(NUTSState, torch.device("cpu"))
     if stopped is None:
         running, begun = _begun(model, data, space, target, chains, options.max_tree_depth), 0
     else:
@@ -106,8 +98,8 @@ def nuts(
 
         def after(phase: int = phase, warming: bool = warming) -> None:
             done = sum(chain.done for chain in running)
-            report(done, chains * (warmup + num_samples), "warm-up" if warming else "sampling")
-            keep.step(lambda: NUTSState([ChainState.of(chain) for chain in running], phase))
+            hooks.report(done, chains * (warmup + num_samples), "warm-up" if warming else "sampling")
+            hooks.keep.step(lambda: NUTSState([ChainState.of(chain) for chain in running], phase))
 
         tuned = options.target_accept if warming else None
         together(running, [chain.until(end, tuned, thin, warmup) for chain in running], target, after)

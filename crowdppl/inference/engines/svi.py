@@ -15,16 +15,15 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.early_stopping import Validation
 from crowdppl.inference.engines.guides import JOINT, guide_draws, guide_of, medians
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.minibatches import Batches
 from crowdppl.inference.engines.unconstrained import Space
+from crowdppl.inference.hooks import SILENT, Hooks
 from crowdppl.inference.memory import affordable, thinned_note
 from crowdppl.inference.options import SVI
-from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.contract import check
@@ -68,13 +67,7 @@ class _Best:
     buffers: dict[str, Tensor]
 
 
-def svi(
-    model: BoundModel,
-    data: Annotations,
-    options: SVI,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> Draws:
+def svi(model: BoundModel, data: Annotations, options: SVI, hooks: Hooks = SILENT) -> Draws:
     """Fit a guide to the posterior of the parameters.
 
     The guide ``"auto"`` is the model's own, else independent normals, with the weights of networks as a point; ``"full-rank"``
@@ -86,8 +79,7 @@ def svi(
         model: any.
         data: the annotations.
         options: all of SVI's.
-        report: called with progress.
-        keep: the checkpoint, from which a stopped fit continues.
+        hooks: called between steps; a stopped fit continues from its checkpoint.
     """
     guide, batch_size = options.guide, options.batch_size
     space = Space(check(model, data))
@@ -98,10 +90,10 @@ def svi(
     family, name = guide_of(model, data, space, first, guide, in_batches=in_batches)
     loop = _OptimiserLoop(model, data, space, family, options)
     if held_out is None:
-        state = keep.resume(SVIState, data.device)
+        state = hooks.keep.resume(SVIState, data.device)
         if state is not None:
             loop.restore(state)
-    converged = loop.run(options.tol, held_out, report, keep)
+    converged = loop.run(options.tol, held_out, hooks)
     warnings = [] if converged else [f"SVI stopped after {len(loop.loss)} steps before its loss stood; raise max_iter"]
     point = None
     with torch.no_grad():
@@ -181,9 +173,7 @@ class _OptimiserLoop:
         with torch.no_grad():
             self.guide(self.data)
 
-    def run(
-        self, tol: float, held_out: Validation | None, report: ProgressCallback, keep: Checkpoint = NOTHING
-    ) -> bool:
+    def run(self, tol: float, held_out: Validation | None, hooks: Hooks) -> bool:
         """Take steps until convergence or ``max_iter``, restore the best one if there are held-out items, return convergence."""
         converged = False
         for step in range(len(self.loss), self.max_iter):
@@ -191,13 +181,13 @@ class _OptimiserLoop:
             self.loss.append(self.steps.step(self.data, *batch))
             require_finite(self.loss[-1], self.model, step)
             if step % 20 == 0:
-                report(step, self.max_iter, f"loss {self.loss[-1]:.2f}")
+                hooks.report(step, self.max_iter, f"loss {self.loss[-1]:.2f}")
             if held_out is not None:
                 self._validate(held_out, step)
             if converged := self._converged(tol):
                 break
             if held_out is None:
-                keep.step(self.state)
+                hooks.keep.step(self.state)
         if self.best is not None:
             _set_guide(self.best.guide)
             if self.model.networks is not None:

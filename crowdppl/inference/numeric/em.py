@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
+from crowdppl.inference.hooks import SILENT, Hooks
 from crowdppl.inference.memory import KEPT
 from crowdppl.inference.numeric.acceleration import Path, PathState
 from crowdppl.inference.numeric.draws import STORED, NumericDraws, parameters_of
@@ -15,7 +15,6 @@ from crowdppl.inference.numeric.mean_field import Loop, State
 from crowdppl.inference.numeric.readings import CONSENSUS, FAIR, REFERENCE, Moments, readings
 from crowdppl.inference.numeric.regression import Truths, drawn
 from crowdppl.inference.options import EM, OPTIONS
-from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import MEAN_SCALE, LinearGaussian
 
@@ -37,25 +36,19 @@ class EMState:
     trace: list[float]
 
 
-def em(
-    model: LinearGaussian,
-    data: StandardLabels,
-    options: EM,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> NumericDraws:
+def em(model: LinearGaussian, data: StandardLabels, options: EM, hooks: Hooks = SILENT) -> NumericDraws:
     """Fit by mean-field EM; of the options it takes ``max_iter`` and ``num_samples``."""
     loop = Loop(model, data)
     path, trace = Path(loop), list[float]()
-    stopped = keep.resume(EMState, data.value.device)
+    stopped = hooks.keep.resume(EMState, data.value.device)
     if stopped is not None:
         path.take_up(stopped.path)
         trace = stopped.trace
     for step in range(len(trace), options.max_iter):
-        keep.step(lambda: EMState(path.state(), trace))
+        hooks.keep.step(lambda: EMState(path.state(), trace))
         trace.append(path.step())
         if step % 10 == 0:
-            report(step, options.max_iter, "EM")
+            hooks.report(step, options.max_iter, "EM")
         if path.done:
             break
     path.end()

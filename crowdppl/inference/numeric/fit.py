@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed, suggestion, warn
 from crowdppl.inference.checkpoint import Checkpoint, digest_of_numbers
 from crowdppl.inference.engines.convergence import warning as not_converged
+from crowdppl.inference.hooks import Engine, Hooks
 from crowdppl.inference.numeric import em, gibbs, gradients
 from crowdppl.inference.numeric.datatree import to_datatree
 from crowdppl.inference.numeric.draws import NumericDraws
@@ -36,7 +37,7 @@ SAMPLED = 100_000
 MOST_FEATURES, REGRESSED = 500, 30_000_000
 # Share of labels at the lowest and the highest number above which a note asks for the scale.
 AT_ENDS = 0.15
-ENGINES: dict[str, Callable[..., NumericDraws]] = {
+ENGINES: dict[str, Engine[LinearGaussian, StandardLabels, NumericDraws]] = {
     "em": em.em,
     "gibbs": gibbs.gibbs,
     "svi": gradients.svi,
@@ -121,7 +122,7 @@ def fit_numbers(
         standard, network = StandardLabels.of(data), None
         if chosen.feature_model == "network":
             standard, network = with_network(chosen, standard)
-        draws = ENGINES[engine](chosen, standard, completed(engine, taken), report, keep)
+        draws = ENGINES[engine](chosen, standard, completed(engine, taken), Hooks(report, keep))
     run = {
         "default_model": model is None,
         "method": engine,

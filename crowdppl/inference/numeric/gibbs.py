@@ -9,13 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.engines.monitor import Diagnosis, of_draws
+from crowdppl.inference.hooks import SILENT, Hooks
 from crowdppl.inference.numeric.chains import Chains
 from crowdppl.inference.numeric.draws import STORED, NumericDraws, thinned
 from crowdppl.inference.numeric.readings import Moments, readings
 from crowdppl.inference.options import Gibbs
-from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import LinearGaussian
 
@@ -47,13 +46,7 @@ class GibbsState:
     seconds: float
 
 
-def gibbs(
-    model: LinearGaussian,
-    data: StandardLabels,
-    options: Gibbs,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> NumericDraws:
+def gibbs(model: LinearGaussian, data: StandardLabels, options: Gibbs, hooks: Hooks = SILENT) -> NumericDraws:
     """Sample the posterior."""
     chains, warmup, num_samples, began = options.chains, options.warmup, options.num_samples, time.perf_counter()
     sampler = Chains(model, data, chains)
@@ -62,13 +55,13 @@ def gibbs(
     step = 1
     diagnosis = Diagnosis()
     done = 0
-    stopped = keep.resume(GibbsState, data.value.device)
+    stopped = hooks.keep.resume(GibbsState, data.value.device)
     if stopped is not None:
         sampler.restore(stopped.chains)
         kept, moments, done, step = stopped.kept, stopped.moments, stopped.done, stopped.step
         began -= stopped.seconds
     while True:
-        keep.step(
+        hooks.keep.step(
             lambda: GibbsState(sampler.held(), kept, moments, done, step, time.perf_counter() - began)  # noqa: B023
         )
         mean, variance = sampler.conditional()
@@ -78,13 +71,13 @@ def gibbs(
         done += 1
         if done <= warmup:
             if done % 50 == 0:
-                report(done, warmup + (num_samples or 2 * ROUND), "warm-up")
+                hooks.report(done, warmup + (num_samples or 2 * ROUND), "warm-up")
             continue
         sweeps = done - warmup
         if sweeps % step == 0:
             kept.append(sampler.state())
         if sweeps % 50 == 0:
-            report(done, warmup + (num_samples or max(2 * ROUND, sweeps)), "sampling")
+            hooks.report(done, warmup + (num_samples or max(2 * ROUND, sweeps)), "sampling")
         if num_samples is not None:
             if sweeps == num_samples:
                 break

@@ -20,12 +20,12 @@ from pyro.infer.autoguide import (
 from torch import Tensor
 
 from crowdppl.errors import OptionError
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
+from crowdppl.inference.checkpoint import RandomStreams
 from crowdppl.inference.engines.monitor import of_draws
+from crowdppl.inference.hooks import SILENT, Hooks
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.mean_field import Loop
 from crowdppl.inference.options import NUTS, SVI, Engine
-from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.isolation import without_warnings
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import LinearGaussian
@@ -119,13 +119,7 @@ class SVIState:
     losses: list[float]
 
 
-def svi(
-    model: LinearGaussian,
-    data: StandardLabels,
-    options: SVI,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> NumericDraws:
+def svi(model: LinearGaussian, data: StandardLabels, options: SVI, hooks: Hooks = SILENT) -> NumericDraws:
     """Fit a guide."""
     _refuse(options, "batch_size", "validation")
     first, max_iter, guide = _start(model, data), options.max_iter, str(options.guide)
@@ -139,17 +133,17 @@ def svi(
     converged = False
     family._setup_prototype(data)  # as the first step does: its parameters exist from here on
     guided = {name: value.data for name, value in family.named_parameters()}
-    stopped = keep.resume(SVIState, data.value.device)
+    stopped = hooks.keep.resume(SVIState, data.value.device)
     if stopped is not None:
         for name, value in stopped.guide.items():
             guided[name].copy_(value)
         optimiser.set_state(stopped.optimiser)
         losses = stopped.losses
     for step in range(len(losses), max_iter):
-        keep.step(lambda: SVIState(guided, optimiser.get_state(), losses))
+        hooks.keep.step(lambda: SVIState(guided, optimiser.get_state(), losses))
         losses.append(float(inference.step(data)))
         if step % 50 == 0:
-            report(step, max_iter, "SVI")
+            hooks.report(step, max_iter, "SVI")
         if step >= 4 * WINDOW and step % WINDOW == 0:
             last, before = (sum(losses[a:b]) / WINDOW for a, b in ((-WINDOW, None), (-2 * WINDOW, -WINDOW)))
             if before - last < options.tol * abs(before):
@@ -181,9 +175,8 @@ class Watch:
         chains: number of all.
         warmup: draws for adaptation.
         num_samples: draws kept.
-        report: called with progress.
-        keep: the checkpoint.
-        state: what it keeps, the chains that have ended.
+        hooks: called with progress; their checkpoint keeps the state.
+        state: the chains that have ended.
         streams: the random streams at the start of the chain.
         diagnostics: those of Pyro's kernel after the last draw. The sampler's own summary computes R-hat as well, which refuses
             fewer than four draws.
@@ -193,8 +186,7 @@ class Watch:
     chains: int
     warmup: int
     num_samples: int
-    report: ProgressCallback
-    keep: Checkpoint
+    hooks: Hooks
     state: Any
     streams: RandomStreams
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -203,12 +195,12 @@ class Watch:
         """Follow draw ``i`` of a stage, as Pyro calls a hook."""
         warming, number, each = stage.startswith("Warmup"), self.chain + 1, self.warmup + self.num_samples
         again = f"{self.chain} of {self.chains} chains are kept, chain {number} begins again"
-        self.keep.stop(lambda: self.state, self.streams, again)
+        self.hooks.keep.stop(lambda: self.state, self.streams, again)
         if i == self.num_samples - 1 and not warming:
             self.diagnostics.update(kernel.diagnostics())
         if i % 10 == 0:
             done = self.chain * each + i + (0 if warming else self.warmup)
-            self.report(done, self.chains * each, f"chain {number}, {'warm-up' if warming else 'sampling'}")
+            self.hooks.report(done, self.chains * each, f"chain {number}, {'warm-up' if warming else 'sampling'}")
 
 
 @dataclass
@@ -219,20 +211,14 @@ class NUTSState:
     divergent: int
 
 
-def nuts(
-    model: LinearGaussian,
-    data: StandardLabels,
-    options: NUTS,
-    report: ProgressCallback = silent,
-    keep: Checkpoint = NOTHING,
-) -> NumericDraws:
+def nuts(model: LinearGaussian, data: StandardLabels, options: NUTS, hooks: Hooks = SILENT) -> NumericDraws:
     """Sample the posterior."""
     _refuse(options, "jit", "non_centred")
     chains, warmup, num_samples = options.chains, options.warmup, options.num_samples
     first = _start(model, data)
-    done = keep.resume(NUTSState, data.value.device) or NUTSState([], 0)
+    done = hooks.keep.resume(NUTSState, data.value.device) or NUTSState([], 0)
     for chain in range(len(done.runs), chains):
-        watch = Watch(chain, chains, warmup, num_samples, report, keep, done, keep.streams())
+        watch = Watch(chain, chains, warmup, num_samples, hooks, done, hooks.keep.streams())
         away = {name: value * (1 + 0.05 * torch.randn_like(value)) for name, value in first.items()}
         away["inverse_noise_df"] = first["inverse_noise_df"]
         away["variance"] = away["variance"].clamp(min=2 * data.floor)
@@ -247,7 +233,7 @@ def nuts(
             sampler.run(data)
         done.runs.append(sampler.get_samples())
         done.divergent += len(watch.diagnostics["divergences"])
-        keep.step(lambda: done)
+        hooks.keep.step(lambda: done)
     divergent = done.divergent
     samples = without_inverse({name: torch.stack([run[name] for run in done.runs]) for name in first})
     facts: dict[str, Any] = {"warmup": warmup, "divergences": divergent} | judged(samples)

@@ -39,6 +39,17 @@ _MODELS = frozenset(
     .replace(" ", "")
     .split("|")
 )
+# Models of one maker, or of one base model, by the letters that stand for all of them.
+_ALIKE = {
+    **dict.fromkeys(("chatgpt", "o", "davinci", "babbage", "curie"), "gpt"),
+    **dict.fromkeys(("sonnet", "haiku", "opus"), "claude"),
+    **dict.fromkeys(("gemma", "palm", "bison"), "gemini"),
+    **dict.fromkeys(("mixtral", "ministral", "codestral", "magistral", "pixtral"), "mistral"),
+    "codellama": "llama",
+    "qwq": "qwen",
+    "chatglm": "glm",
+    "titan": "nova",
+}
 # Companies whose models are also written with their name before a colon or a point. Before a colon some of these are models, as
 # mistral:7b.
 _BEFORE_COLON = frozenset(["openai", "anthropic", "google", "cohere", "ai21", "amazon", "xai", "microsoft"])
@@ -77,9 +88,10 @@ class Model(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """The letters at the beginning of its name, such as ``gpt``."""
+        """The letters at the beginning of its name, such as ``gpt``; of a known model those of its maker's best known one."""
         letters = _LETTERS.match(self.name)
-        return letters.group() if letters else self.name
+        word = letters.group() if letters else self.name
+        return _ALIKE.get(word, word) if is_model(self.name) else word
 
 
 def parts_of(judge: object) -> Model:
@@ -126,8 +138,8 @@ def family_of(judge: object, makers: Mapping[str, str] | None = None) -> str:
     """Return the family that a judge's name suggests, in lower case.
 
     It is the maker where the name states one (``openai/gpt-4o``: ``openai``), otherwise the letters before the first digit or
-    mark (``gpt-4o``: ``gpt``, ``Llama3-70B``: ``llama``), otherwise the name. Who serves a model of others is no maker
-    (``azure/gpt-4o``: ``gpt``).
+    mark (``gpt-4o``: ``gpt``, ``Llama3-70B``: ``llama``), otherwise the name. Known models of one maker are of one family
+    (``o3``: ``gpt``, ``gemma-2``: ``gemini``). Who serves a model of others is no maker (``azure/gpt-4o``: ``gpt``).
 
     Args:
         judge: name of the judge.

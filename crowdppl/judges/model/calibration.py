@@ -68,6 +68,7 @@ PRIORS: Mapping[str, BlockPrior] = {
     "own_class": BlockPrior(0.0, 1.0, 1.0),
     "system_rate": BlockPrior(1.0, 0.7, 0.5),
     "system": BlockPrior(0.0, 0.15, 0.7),
+    "question_rate": BlockPrior(0.5, 0.4, 0.5),
     "strength": BlockPrior(0.0, 0.25, 0.7),
     "score_consensus": BlockPrior(3.0, 2.0, 0.3),
     "score": BlockPrior(0.0, 0.3, 1.0),

@@ -21,6 +21,8 @@ block               features
 ``own_class``       with more: mean share of label ``k``, one for each class: labels may be more or less reliable
 ``system_rate``     log share of class ``k`` in all verdicts on the system, relative to all systems, over the slope of verdicts
                     on true labels: how common the class is there
+``question_rate``   log share of class ``k`` in the verdicts on other systems' answers to the question, relative to all: how hard
+                    the question is
 ``system``          one for each system and class: judges that are too kind or too strict to this system
 ``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
 ``length``          log length of the answer, or of its ratio to the opponent's: one for each class, see below
@@ -57,6 +59,7 @@ from crowdppl.judges.coding.lengths import contrast
 from crowdppl.judges.coding.states import State
 from crowdppl.judges.model import pairwise
 from crowdppl.judges.model.agreement import association, attenuation, consensus_weights, covariance
+from crowdppl.judges.model.questions import mean_shares, question_rates
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
@@ -99,6 +102,8 @@ class Features:
         system_rate: log share of each class in the verdicts on each system, relative to all systems, over
             :func:`crowdppl.judges.model.agreement.attenuation`, ``(S, K)``; for pairs the strength of each system by the
             verdicts, ``(S, 1)``.
+        question_rate: log share of each class in the verdicts on other systems' answers to the question, relative to all, see
+            :func:`crowdppl.judges.model.questions.question_rates`; ``(N, K)``, or ``(N, 0)`` where it is not known.
         association: how much more often judges say class ``k`` where another says ``l``, ``(K, K)``, see
             :func:`crowdppl.judges.model.agreement.association`; ``(0, 0)`` with few classes.
         scored: whether the scores of a judge take the place of its labels, ``(J,)``.
@@ -122,6 +127,7 @@ class Features:
     systems: int
     outcome: Array | None
     system_rate: Array
+    question_rate: Array
     association: Array
     scored: Array
     score: Array
@@ -183,6 +189,8 @@ class Features:
         elif self.systems > 1:
             of = _one_hot(self.system[index], self.systems)
             parts |= {"system_rate": (of @ self.system_rate)[:, :, None], "system": _by_class(of, K)}
+            if self.question_rate.shape[1]:
+                parts["question_rate"] = self.question_rate[index][:, :, None]
         if self.score.shape[1]:
             score = self.score[index][:, None, :] * self.slope[:, None]  # (n, K, J')
             consensus = score @ self.score_consensus / score.shape[2]
@@ -264,6 +272,11 @@ def features_of(verdicts: Verdicts, outcome: Array | None = None, value: Array |
         system_rate=_system_rates(verdicts, shares, asked) / attenuation(around, asked, verdicts.family)
         if outcome is None
         else _strengths(verdicts, outcome),
+        question_rate=question_rates(
+            mean_shares(around, rates, asked), asked.any(1), verdicts.system, verdicts.question
+        )
+        if outcome is None and len(verdicts.systems) > 1
+        else np.zeros((N, 0)),
         association=association(np.where(scored[:, None], 0.0, shares), verdicts.family)
         if K > CLASSES
         else np.zeros((0, 0)),

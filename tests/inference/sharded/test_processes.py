@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from catalog import crowd_table
 from forked import nursery
 
 pytestmark = pytest.mark.slow
@@ -55,11 +56,7 @@ SCRIPT = """
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    rng = np.random.default_rng(0)
-    items, annotations = 2000, 12_000
-    truth, item = rng.integers(0, 3, items), rng.integers(0, items, annotations)
-    label = np.where(rng.random(annotations) < 0.6, truth[item], rng.integers(0, 3, annotations))
-    frame = pd.DataFrame({"task": item, "worker": rng.integers(0, 40, annotations), "label": label}).astype(str)
+    frame = crowd_table(2000, 12_000).astype(str)
     folder = tmp_path_factory.mktemp("data")
     for name, table in (("by-item", frame.sort_values("task")), ("any-order", frame)):
         table.to_parquet(folder / f"{name}.parquet", index=False, row_group_size=500)

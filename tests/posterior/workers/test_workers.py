@@ -179,7 +179,7 @@ def test_comparisons_from_draws(crowd):
         workers.probability_better(posterior, "honest 11", "honest 1l")
 
 
-@pytest.mark.parametrize("method", ["em", "gibbs", "svi"])
+@pytest.mark.parametrize("method", ["em", "gibbs", pytest.param("svi", marks=pytest.mark.slow)])
 def test_characters_are_told_apart(method):
     """The guesser, the one who always says class 1, the adversary and the newcomer, by any engine."""
     frame, _ = crowd_with_characters(seed=1)

@@ -30,6 +30,7 @@ from crowdppl.inference.catalogue import catalogue, named_model, refuse_numeric
 from crowdppl.inference.checkpoint import FORMAT, Checkpoint
 from crowdppl.inference.distributed import is_other_rank
 from crowdppl.inference.fingerprint import described, of_model
+from crowdppl.inference.hooks import Hooks
 from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.inference.scale.result import LargeResult, require_method, worker_table
 from crowdppl.inference.scale.sharded import em, gibbs
@@ -128,7 +129,8 @@ def distribute(
                 words = (method, options, seed, group.size if method == "gibbs" else 0)
                 keep = Checkpoint(checkpoint, _identity(parts, bound, words))
             with keep.stoppable():
-                point, draws, facts = (_by_em if method == "em" else _by_gibbs)(bound, parts, report, keep, **options)
+                run = _by_em if method == "em" else _by_gibbs
+                point, draws, facts = run(bound, parts, Hooks(report, keep), **options)
             if folder is not None:
                 report(1, 1, "writing")
                 count = chains * num_samples if method == "gibbs" else 0
@@ -146,15 +148,13 @@ def distribute(
     return LargeResult(point, table, labels, contents.items, contents.annotations, facts, METHODS[method], folder)
 
 
-def _by_em(
-    bound: BoundModel, parts: Parts, report: ProgressCallback, keep: Checkpoint, *, max_iter: int, tol: float
-) -> Learned:
-    ended = em.em(bound, parts, report, keep, max_iter=max_iter, tol=tol)
+def _by_em(bound: BoundModel, parts: Parts, hooks: Hooks, **options: Any) -> Learned:
+    ended = em.em(bound, parts, hooks, **options)
     return ended.point, np.zeros((0, 0)), em.facts(ended)
 
 
-def _by_gibbs(bound: BoundModel, parts: Parts, report: ProgressCallback, keep: Checkpoint, **numbers: int) -> Learned:
-    sampled = gibbs.gibbs(bound, parts, report, keep, **numbers)
+def _by_gibbs(bound: BoundModel, parts: Parts, hooks: Hooks, **numbers: int) -> Learned:
+    sampled = gibbs.gibbs(bound, parts, hooks, **numbers)
     return sampled.mean, sampled.accuracy.numpy(), gibbs.facts(sampled, **numbers)
 
 

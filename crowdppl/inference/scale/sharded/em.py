@@ -7,27 +7,23 @@ from typing import Any
 import torch
 
 from crowdppl.inference.backends.expectation import SummedExpectation
-from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.engines.em_loop import EMLoop
 from crowdppl.inference.engines.em_state import EMCheckpoint, EMResult, EMState
 from crowdppl.inference.engines.m_step import MStep
 from crowdppl.inference.engines.unconstrained import Space
-from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.hooks import Hooks
 from crowdppl.inference.scale.sharded.parts import Parts
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.contract import check
 
 
-def em(
-    model: BoundModel, parts: Parts, report: ProgressCallback, keep: Checkpoint, *, max_iter: int, tol: float
-) -> EMResult:
+def em(model: BoundModel, parts: Parts, hooks: Hooks, *, max_iter: int, tol: float) -> EMResult:
     """Run EM from the majority vote, as :func:`crowdppl.inference.engines.em.em` does with one start.
 
     Args:
         model: with closed-form updates.
         parts: of all ranks.
-        report: called with progress.
-        keep: the checkpoint. Its state are parameters: each rank reads its items again.
+        hooks: called between steps. The state of their checkpoint are parameters: each rank reads its items again.
         max_iter: largest number of E steps.
         tol: stop when the log posterior rises by less than this fraction of itself.
     """
@@ -36,11 +32,11 @@ def em(
     space = Space(check(model, parts.sizes(1)))
     m_step = MStep(model, parts.sizes(), space)
     loop = EMLoop(
-        m_step, max_iter, tol, report, accelerate=True, expectation=SummedExpectation(m_step, parts, "processes")
+        m_step, max_iter, tol, hooks.report, accelerate=True, expectation=SummedExpectation(m_step, parts, "processes")
     )
     nothing = torch.empty(0)
-    state = keep.resume(EMCheckpoint, nothing.device)
-    loop.keep = keep
+    state = hooks.keep.resume(EMCheckpoint, nothing.device)
+    loop.keep = hooks.keep
     if state is None:
         return loop.onward(EMState(loop.begin(nothing)), nothing)
     m_step.closed = True

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.engines.monitor import BlockMoments, Diagnosis, Layout, diagnose, places
+from crowdppl.inference.hooks import Hooks
 from crowdppl.inference.memory import KEPT
-from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.scale.sharded.parts import Parts
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -63,30 +62,20 @@ class Sampled:
     draws: int
 
 
-def gibbs(
-    model: BoundModel,
-    parts: Parts,
-    report: ProgressCallback,
-    keep: Checkpoint,
-    *,
-    chains: int,
-    warmup: int,
-    num_samples: int,
-) -> Sampled:
+def gibbs(model: BoundModel, parts: Parts, hooks: Hooks, *, chains: int, warmup: int, num_samples: int) -> Sampled:
     """Sample the posterior; each chain begins with true labels drawn by the shares of the votes.
 
     Args:
         model: with closed-form updates.
         parts: of all ranks, which afterwards hold the sums of class probabilities over all draws.
-        report: called with progress.
-        keep: the checkpoint.
+        hooks: called between sweeps.
         chains: number of chains; a sweep takes a step of each.
         warmup: sweeps discarded.
         num_samples: sweeps that count, in each chain.
     """
     run = _Run(model, parts, chains, warmup, num_samples)
-    folder = None if keep.path is None else keep.path.parent.absolute()  # ranks may be in other folders
-    state = keep.resume(ShardedGibbsState, torch.device("cpu"))
+    folder = None if hooks.keep.path is None else hooks.keep.path.parent.absolute()  # ranks may be in other folders
+    state = hooks.keep.resume(ShardedGibbsState, torch.device("cpu"))
     if state is None:
         run.begin()
     else:
@@ -95,9 +84,9 @@ def gibbs(
             parts.call("load", folder=folder, number=state.saved)
     for sweep in range(run.state.sweep, warmup + num_samples):
         if folder is not None:
-            keep.step(lambda: run.saved(folder))
+            hooks.keep.step(lambda: run.saved(folder))
         run.sweep(sweep)
-        report(sweep + 1, warmup + num_samples, "warm-up" if sweep < warmup else "sampling")
+        hooks.report(sweep + 1, warmup + num_samples, "warm-up" if sweep < warmup else "sampling")
     total = chains * num_samples
     mean = {name: value / total for name, value in run.state.total.items()}
     return Sampled(mean, run.state.accuracy, diagnose(run.state.moments, run.layout), total)
