@@ -11,6 +11,7 @@ from crowdppl.data.readers import (
     argilla,
     brat,
     bundles,
+    by_worker,
     conll,
     forms,
     json_kinds,
@@ -29,6 +30,7 @@ from crowdppl.data.readers.records import Choices, NothingError, Records
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import source_name
+from crowdppl.data.readers.worker_columns import looks_wide
 from crowdppl.data.table.questions import of_question
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
@@ -166,6 +168,13 @@ def _detect(file: SourceFile, choices: Choices) -> str:
     other = json_kinds.description(single)
     if other is not None:
         raise FileError(f"{file.name} is JSON with {other}; export the labels of each annotator")
+    records = document if isinstance(document, list) else [document]
+    objects = nested.by_workers(records, sure=False)
+    if objects is not None and (file.json_table is None or not looks_wide(file.json_table)):
+        doubt = by_worker.doubt(records, objects)
+        if doubt is None:
+            return "nested"
+        raise FileError(f"{file.name}: {doubt}")
     if file.json_table is not None:
         return LONG
     answers = json_kinds.answers(single)

@@ -117,8 +117,8 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
     workers = {worker for _, worker, _ in cells}
     complete = len(document) > 1 and len(workers) > 1 and len(cells) == len(document) * len(workers)
     if not (all(map(_number, document)) and all(map(_number, workers))) and not (
-        _in_common([(worker, label) for _, worker, label in cells])
-        and _in_common([(task, label) for task, _, label in cells])
+        in_common([(worker, label) for _, worker, label in cells])
+        and in_common([(task, label) for task, _, label in cells])
     ):
         return "no"
     tasks_numbered = numbered(list(document)) and not all(map(_number, workers))
@@ -131,7 +131,7 @@ def _may_be_class(label: Any) -> bool:
     return isinstance(label, (str, int)) and not isinstance(label, bool)
 
 
-def _in_common(pairs: list[tuple[str, Any]]) -> bool:
+def in_common(pairs: list[tuple[str, Any]]) -> bool:
     """Return whether most answers have a label that occurs with at least two owners, of pairs of owner and label."""
     distinct = set(pairs)
     owners = Counter(label for _, label in distinct)
