@@ -16,8 +16,12 @@ from crowdppl.errors import listed
 # Records by which the keys of an object are judged, and the share of keys that name workers.
 _FIRST, _MOST = 1_000, 0.8
 # Names of workers that say so: by a role and a number, an address, or an identifier of Mechanical Turk.
-_ROLE = "(worker|annotator|rater|coder|labell?er|user|reviewer|reader|expert|person|participant|turker|judge|student|crowd)"
-_NAMED = re.compile(rf"{_ROLE}s?[ _.:#-]?(id)?[ _.:#-]?(\d+|[a-z])|[wu][_-]?\d+|[^\s@]+@[^\s@]+|A[0-9A-Z]{{10,14}}", re.IGNORECASE)
+_ROLE = (
+    "(worker|annotator|rater|coder|labell?er|user|reviewer|reader|expert|person|participant|turker|judge|student|crowd)"
+)
+_NAMED = re.compile(
+    rf"{_ROLE}s?[ _.:#-]?(id)?[ _.:#-]?(\d+|[a-z])|[wu][_-]?\d+|[^\s@]+@[^\s@]+|A[0-9A-Z]{{10,14}}", re.IGNORECASE
+)
 _WORKER = re.compile(_ROLE)
 # Keys of an answer in the object of a worker, and the name under which a worker is read.
 WHO, SAID = "worker", "label"

@@ -25,6 +25,7 @@ from crowdppl.data.readers import (
     wide,
     zooniverse,
 )
+from crowdppl.data.readers.file_kinds import BOXES
 from crowdppl.data.readers.opening import LIMIT, within_memory
 from crowdppl.data.readers.records import Choices, NothingError, Records
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
@@ -177,6 +178,9 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         raise FileError(f"{file.name}: {doubt}")
     if file.json_table is not None:
         return LONG
+    boxes = json_kinds.regions(first)
+    if boxes is not None:
+        raise FileError(f"{file.name} is JSON with {boxes}, {BOXES}")
     answers = json_kinds.answers(single)
     if answers == "turned":
         raise FileError(

@@ -95,6 +95,36 @@ def tool(record: Any) -> str | None:
     return None
 
 
+# Keys of a part of an image that a label is given to, and of the list of parts of CreateML and CrowdHuman.
+_REGION = frozenset(
+    (
+        "coordinates",
+        "bbox",
+        "bndbox",
+        "box",
+        "boundingbox",
+        "bounding_box",
+        "hbox",
+        "polygon",
+        "segmentation",
+        "keypoints",
+    )
+)
+
+
+def regions(record: Any) -> str | None:
+    """Return where in a record boxes or polygons stand, and by which tool if it is known; ``None`` without any."""
+    if not isinstance(record, Mapping):
+        return None
+    for key, value in record.items():
+        if not isinstance(value, list) or not value or not all(isinstance(part, Mapping) for part in value):
+            continue
+        if all(_REGION.intersection(map(str.lower, map(str, part))) for part in value):
+            tool = " of CreateML" if all({"label", "coordinates"} <= set(part) for part in value) else ""
+            return f"boxes or polygons{tool} under {str(key)!r}"
+    return None
+
+
 def _holds(value: Any, kind: type) -> bool:
     """Return whether a value is of a kind; a list is one of objects."""
     if kind is list:
