@@ -12,8 +12,8 @@ import pandas as pd
 
 from crowdppl.data.frames import to_series
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
-from crowdppl.data.readers.tables import UNQUOTED
 from crowdppl.data.readers.table_kinds import kind_of
+from crowdppl.data.readers.tables import UNQUOTED
 from crowdppl.data.readers.worker_columns import looks_wide
 from crowdppl.errors import DataError, listed, suggestion
 

@@ -231,7 +231,7 @@ def test_records_that_nobody_rated_are_counted(tmp_path):
 )
 def test_keys_that_may_be_classes_or_questions_are_asked_about(held, tmp_path):
     content = [{"id": n, "text": "t", "labels": held} for n in range(4)]
-    with pytest.raises(FileError, match="objects with the keys .* stand under 'labels'; if these are workers"):
+    with pytest.raises(FileError, match=r"objects with the keys .* stand under 'labels'; if these are workers"):
         read(tmp_path, content)
     with silent():
         assert read(tmp_path, content, format="nested").workers.tolist() == list(held)

@@ -66,9 +66,9 @@ HEAD = "record_id,redcap_event_name,redcap_repeat_instrument,redcap_repeat_insta
 @pytest.mark.parametrize(
     ("header", "row", "advice"),
     [
-        (f"{HEAD},diagnosis,reading_complete", "1,e,r,1,benign,2", "worker='redcap_repeat_instance', task='record_id' and label='diagnosis'"),
+        (f"{HEAD},diagnosis,reading_complete", "1,e,r,1,benign,2", "worker='redcap_repeat_instance', task='record_id' and label="),
         ("record_id,redcap_event_name,diagnosis", "1,e,benign", "unless 'redcap_event_name' does"),
-        (f"{HEAD},image_reader,diagnosis", "1,e,r,1,ann,benign", "use worker='image_reader', task='record_id' and label='diagnosis'"),
+        (f"{HEAD},image_reader,diagnosis", "1,e,r,1,ann,benign", "use worker='image_reader', task='record_id' and label="),
         ("record_id,redcap_survey_identifier,diagnosis", "1,e,benign", "does not say who rated"),
         (f"{HEAD},diagnosis", "7--1,e,r,1,benign", "records such as '7--1' end in the number of the person"),
     ],
