@@ -98,8 +98,14 @@ def _of_shift(label: Array, worker: Array, item: Array, labels: Array, workers: 
     np.add.at(counts, (low[worker[:_ROWS]].astype(np.int64), at, label[:_ROWS]), 1)
     above, below = counts
     pairs = int((above.sum(1) * below.sum(1)).sum())
+    if pairs < _PAIRS:
+        return []
+    # Beyond chance: of few labels, more pairs are equal after the shift whatever they mean.
+    chance = np.outer(*(side[above.sum(1) * below.sum(1) > 0].sum(0) / side.sum() for side in counts))
     equal, shifted = int((above * below).sum()), int((above[:, 1:] * below[:, :-1]).sum())
-    if pairs < _PAIRS or shifted - equal < _STANDARD_ERRORS * np.sqrt(shifted + equal):
+    shares = float(np.trace(chance)), float(np.trace(chance, offset=-1))
+    gain = shifted - equal - pairs * (shares[1] - shares[0])
+    if gain < _STANDARD_ERRORS * np.sqrt(pairs * (sum(shares) - (shares[1] - shares[0]) ** 2)):
         return []
     names = [str(workers[np.flatnonzero(side)[0]]) for side in (low, ~low)]
     first, last = int(labels[0]), int(labels[-1])

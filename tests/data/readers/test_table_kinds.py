@@ -66,7 +66,7 @@ HEAD = "record_id,redcap_event_name,redcap_repeat_instrument,redcap_repeat_insta
 @pytest.mark.parametrize(
     ("header", "row", "advice"),
     [
-        (f"{HEAD},diagnosis,reading_complete", "1,e,r,1,benign,2", "worker='redcap_repeat_instance', task='record_id' and label="),
+        (f"{HEAD},diagnosis,r_complete", "1,e,r,1,benign,2", "worker='redcap_repeat_instance', task='record_id' and label="),
         ("record_id,redcap_event_name,diagnosis", "1,e,benign", "unless 'redcap_event_name' does"),
         (f"{HEAD},image_reader,diagnosis", "1,e,r,1,ann,benign", "use worker='image_reader', task='record_id' and label="),
         ("record_id,redcap_survey_identifier,diagnosis", "1,e,benign", "does not say who rated"),
