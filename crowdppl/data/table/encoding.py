@@ -18,6 +18,7 @@ from crowdppl.data.table.columns import ROLES
 from crowdppl.data.table.durations import durations
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.table.items_in_doubt import notes_on_exchange, notes_on_items, notes_on_names, notes_on_roles
+from crowdppl.data.table.names_with_more import notes_on_accounts
 from crowdppl.data.table.repeats import Repeats, repeated, sort_by_item
 from crowdppl.data.table.rows_in_doubt import notes_on_rows
 from crowdppl.data.table.scales_in_doubt import notes_on_scales
@@ -222,6 +223,7 @@ def _notes_on_codes(
         misspelt = label_names.typing_errors(item, label, labels)
     notes += notes_on_items(item, worker, items, workers, source)
     notes += notes_on_roles((item, worker, label), (items, workers, labels), source)
+    notes += notes_on_accounts(item, worker, workers, source)
     notes += notes_on_summaries(item, worker, label, (items, workers, labels), source)
     notes += notes_on_names(items, source) + notes_on_exchange((item, worker, label), (items, workers), labels, source)
     if misspelt:
