@@ -38,17 +38,12 @@ _HOSTS, _NUMERALS = (".amazonaws.com/", ".googleapis.com/", ".cloud.google.com/"
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
 _FILE_ENDS = ("g", "f", "p", "v", "3", "4", "t", "n", "l", "m")
-# Endings of files of images, sounds, films and texts, and the length of the longest with its dot.
-_MEDIA = tuple(
-    frozenset(endings.split())
-    for endings in (
-        "jpg jpeg png gif bmp tif tiff webp dcm",
-        "wav mp3 flac ogg m4a",
-        "mp4 avi mov webm mkv",
-        "htm html pdf docx",
-    )
-)
-_ENDING = 5
+# The medium of a file by its ending: two files of one name and medium may be one, but not a picture and its description.
+_MEDIA = {
+    f".{ending}": n
+    for n, endings in enumerate(("jpg jpeg png gif bmp tif tiff webp", "wav mp3", "htm html pdf"))
+    for ending in endings.split()
+}
 _SIGNS = ("+", "-")
 _NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
 _HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d+$)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
@@ -100,39 +95,20 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
     for form, name in zip(forms, texts, strict=True):
         first.setdefault(form, name)
     pairs = []
+    files: dict[tuple[str, int], str] = {}
     for form, name in zip(forms, texts, strict=True):
         other = first[form]
-        if other == name:
-            other = next((first[shorter] for shorter in _shorter(form, role) if shorter in first), name)
+        if other == name and (shorter := _shorter(form, role)):
+            other = next((first[part] for part in shorter if part in first), name)
+            if other == name and (medium := _MEDIA.get(form[len(shorter[0]) :])) is not None:
+                other = files.setdefault((shorter[0], medium), name)
         if other != name and not {name, other} <= alike and not _as_number(name) == _as_number(other) != "":
             pairs.append((name, other))
     if role == "worker" and not all(map(str.isascii, texts)):
         written = ((name, first.get(_form(name.lower().translate(_WRITTEN_OUT), role), name)) for name in texts)
         pairs += [pair for pair in written if pair[0] != pair[1] and pair not in pairs and not set(pair) <= alike]
-    pairs += _of_one_medium(forms, texts, pairs) if role not in PEOPLE else []
     pairs += _initials(dict(zip(forms, texts, strict=True))) if role == "worker" else []
     return [*padded, *(pair for pair in pairs if pair not in padded)]
-
-
-def _of_one_medium(
-    forms: Sequence[str], texts: Sequence[str], known: Sequence[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """Return pairs of files of one name whose endings are of one medium, such as a.png and a.jpg."""
-    endings = {form[-_ENDING:].rpartition(".")[2] for form in forms}
-    media = [medium for medium in _MEDIA if len(medium & endings) > 1]
-    first: dict[tuple[int, str], str] = {}
-    pairs = []
-    for form, name in zip(forms, texts, strict=True) if media else ():
-        stem, _, ending = form.rpartition(".")
-        n = next((n for n, medium in enumerate(media) if ending in medium), None)
-        if (
-            n is not None
-            and stem
-            and (other := first.setdefault((n, stem), name)) != name
-            and (name, other) not in known
-        ):
-            pairs.append((name, other))
-    return pairs
 
 
 def _initials(forms: dict[str, str]) -> list[tuple[str, str]]:

@@ -35,8 +35,8 @@ def notes_on_summaries(
         source: name of the table.
     """
     sizes = tuple(map(len, names))
-    # Most tables end here: nobody has labelled each item once.
-    if len(item) < (_OTHERS + 1) * sizes[0] or sizes[0] < _DIFFER + _ALIKE or sizes[0] * sizes[2] > _LARGEST:
+    # Most tables end here: workers label few of the items.
+    if 2 * len(item) < sizes[0] * sizes[1] or sizes[0] < _DIFFER + _ALIKE or sizes[0] * sizes[2] > _LARGEST:
         return []
     each = np.bincount(worker, minlength=sizes[1])
     complete = np.flatnonzero(each == sizes[0])
