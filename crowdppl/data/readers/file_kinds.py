@@ -224,6 +224,8 @@ def _markup(start: bytes) -> str | None:
         start[:4096].decode("utf-8-sig", errors="replace").replace("\0", "").lstrip("\ufeff\ufffe\ufffd \t\r\n").lower()
     )
     if text.startswith(("<!doctype html", "<html")) or (text.startswith("<?xml") and "<html" in text):
+        if re.search(r"<t[dh]\b", text) and not re.search(r"<(form|input)\b", text):
+            return "a web page with a table, as some programs write under .xls: open it with a spreadsheet and save it as CSV"
         return "a web page, not data: it was downloaded without signing in, or from the wrong address"
     if not re.match(r"<(\?xml|!doctype|!--|[a-z][\w:.-]*[\s>/])", text):
         return None

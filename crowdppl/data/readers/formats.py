@@ -171,7 +171,7 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         raise FileError(f"{file.name} is JSON with {other}; export the labels of each annotator")
     records = document if isinstance(document, list) else [document]
     objects = nested.by_workers(records, sure=False)
-    if objects is not None and (file.json_table is None or not looks_wide(file.json_table)):
+    if objects is not None and len(records) > 1 and (file.json_table is None or not looks_wide(file.json_table)):
         doubt = by_worker.doubt(records, objects)
         if doubt is None:
             return "nested"

@@ -1,5 +1,6 @@
-"""Files of boxes and exports of REDCap: refused in one line that says what they are and what to do."""
+"""Files of boxes, exports of REDCap, pages with a table, and files compressed twice: one line that says what to do."""
 
+import gzip
 import json
 import zipfile
 
@@ -86,3 +87,14 @@ def test_redcap_with_instances_as_raters(tmp_path):
     with silent():
         data = crowdppl.read(path, worker="redcap_repeat_instance", task="record_id", label="diagnosis")
     assert (data.N, data.J, len(data.item)) == (2, 2, 4)
+
+
+def test_a_page_with_a_table_and_a_file_compressed_twice(tmp_path):
+    page = tmp_path / "a.xls"
+    page.write_text("<html><table><tr><th>task</th></tr><tr><td>a</td></tr></table></html>")
+    assert "a web page with a table, as some programs write under .xls" in refusal(page)
+    page.write_text("<html><form><table><tr><td><input name='user'></td></tr></table></form></html>")
+    assert "downloaded without signing in" in refusal(page)
+    twice = tmp_path / "a.csv.gz"
+    twice.write_bytes(gzip.compress(gzip.compress(b"task,worker,label\na,b,c\n")))
+    assert "is compressed twice" in refusal(twice)
