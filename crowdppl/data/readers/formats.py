@@ -15,6 +15,7 @@ from crowdppl.data.readers import (
     conll,
     forms,
     json_kinds,
+    json_shapes,
     label_studio,
     members,
     nested,
@@ -26,6 +27,7 @@ from crowdppl.data.readers import (
     zooniverse,
 )
 from crowdppl.data.readers.file_kinds import BOXES
+from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.opening import LIMIT, within_memory
 from crowdppl.data.readers.records import Choices, NothingError, Records
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
@@ -189,10 +191,28 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         )
     if answers == "yes":
         return "peerannot"
+    for shape in json_shapes.records_in(single if isinstance(single, dict) else document):
+        found = LONG if shape.table else _of_records(shape.records)
+        if found is not None:
+            file.wrapper, file.document = single if isinstance(single, dict) else None, shape.records
+            vars(file).pop("json_table", None)
+            file.beside.append(f"{file.name}: {shape.where}")
+            return found
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"
     )
+
+
+def _of_records(records: list[Any]) -> str | None:
+    """Return the format of records that stand deeper in a document, ``None`` if it is none that is known."""
+    first = records[0]
+    tool = next(
+        (name for name, form in FORMATS.items() if name != "nested" and form.record and form.record(first)), None
+    )
+    if tool is not None or long_names(first):
+        return tool or LONG
+    return "nested" if nested.sample(records) is not None else None
 
 
 def read(path: str | Path, format: str | None = None, choices: Choices | None = None, *, limit: int = LIMIT) -> Records:

@@ -206,5 +206,5 @@ def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        return int(value) if abs(value) < 2**53 else repr(value)  # beyond, several numbers are one
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value

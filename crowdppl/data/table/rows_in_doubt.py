@@ -88,6 +88,8 @@ _ITEM_ID = re.compile(
     r"(item|task|text|doc(ument)?|image|example|sample|question|unit|post|tweet|sentence|record|subject|hit|stimulus)_?"
     r"(id|number|no|key|name|index|uuid)?"
 )
+# Items of which each row has an input of its own, and their share, from which this is no remark.
+_FEW_ITEMS, _NEARLY = 3, 0.9
 # Frame attribute: columns on which the reader of the file has a note.
 NOTED = "crowdppl_noted"
 # Rows at the beginning of a table by which a column that is not used is judged.
@@ -436,11 +438,17 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
     different = np.bincount(of_pair, minlength=len(names))
     repeated = np.bincount(of_pair[rows > 1], minlength=len(names))
     several = names[(different > 1) & (repeated == different)]
+    each = ", each in several rows"
     if not len(several):
-        return []
+        # Values of their own in all rows of nearly all items are no remarks: these are blank, and repeat.
+        rows_of = np.bincount(of_item[given], minlength=len(names))
+        apart = (different == rows_of) & (rows_of > 1)
+        if not given.all() or len(pair) != len(inputs) or apart.sum() < max(_FEW_ITEMS, _NEARLY * (rows_of > 1).sum()):
+            return []
+        several, each = names[apart], ""
     return [
         f"{source}: {len(several):,} {'item has' if len(several) == 1 else 'items have'} different values in the column "
-        f"{str(shown.name)!r} ({listed(several.tolist(), 3)}), each in several rows; if an identifier was used for several "
+        f"{str(shown.name)!r} ({listed(several.tolist(), 3)}){each}; if an identifier was used for several "
         f"items, make it unique, or name the column of items with task=..."
     ]
 
