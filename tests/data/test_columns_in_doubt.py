@@ -74,8 +74,8 @@ def test_an_identifier_of_an_input_in_each_row_is_pointed_out(name):
     ],
 )
 def test_rows_of_work_that_does_not_count(column, said):
-    found = notes(**column)
-    assert said in found if said else "not to count" not in found
+    sentences = notes(**column)
+    assert said in sentences if said else "not to count" not in sentences
 
 
 @pytest.mark.parametrize(

@@ -59,5 +59,5 @@ def test_numbers_that_may_be_meant_otherwise(change, said):
     ],
 )
 def test_numbers_of_people(change):
-    found = notes(change)
-    assert not any(word in found for word in ("beside numbers", "the means of", "on the same items", "fall where"))
+    sentences = notes(change)
+    assert not any(word in sentences for word in ("beside numbers", "the means of", "on the same items", "fall where"))

@@ -41,7 +41,7 @@ def test_columns_with_more_than_their_part(change, said):
     ],
 )
 def test_columns_of_their_part(change):
-    found = notes(change)
-    assert "in their name" not in found
-    assert "names of the items" not in found
-    assert "a worker of its own" not in found
+    sentences = notes(change)
+    assert "in their name" not in sentences
+    assert "names of the items" not in sentences
+    assert "a worker of its own" not in sentences

@@ -204,6 +204,6 @@ def test_identifiers_that_were_used_twice(ids, inputs, said, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         notes = read(tmp_path / "log.json").notes
-    found = [note for note in notes if "each is one item" in note or "different inputs" in note]
-    assert len(found) == (said is not None)
-    assert said is None or said in found[0]
+    chosen = [note for note in notes if "each is one item" in note or "different inputs" in note]
+    assert len(chosen) == (said is not None)
+    assert said is None or said in chosen[0]

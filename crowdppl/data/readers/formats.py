@@ -192,12 +192,12 @@ def _detect(file: SourceFile, choices: Choices) -> str:
     if answers == "yes":
         return "peerannot"
     for shape in json_shapes.records_in(single if isinstance(single, dict) else document):
-        found = LONG if shape.table else _of_records(shape.records)
-        if found is not None:
+        known = LONG if shape.table else _of_records(shape.records)
+        if known is not None:
             file.wrapper, file.document = single if isinstance(single, dict) else None, shape.records
             vars(file).pop("json_table", None)
             file.beside.append(f"{file.name}: {shape.where}")
-            return found
+            return known
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"

@@ -40,10 +40,10 @@ def records_in(document: Any) -> Iterator[Records]:
 
 def _deeper(document: Mapping[str, Any]) -> Iterator[Records]:
     """Yield the only list of objects in nested objects, and the rows of the viewer of Hugging Face."""
-    found = list(_lists(document, ()))
-    if len(found) != 1:
+    lists = list(_lists(document, ()))
+    if len(lists) != 1:
         return
-    path, records = found[0]
+    path, records = lists[0]
     where = f"records stand under {'.'.join(path)!r}"
     if all(isinstance(record.get("row"), Mapping) for record in records):
         records = [record["row"] for record in records]

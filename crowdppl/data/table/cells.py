@@ -116,7 +116,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and value.is_integer():
-        return int(value) if abs(value) < 2**53 else repr(value)  # beyond, several numbers are one
+        return int(value)
     return value if isinstance(value, (str, int)) else str(value)
 
 

@@ -34,8 +34,8 @@ def notes_on_accounts(item: Array, worker: Array, workers: Array, source: str) -
         return []
     texts = workers.tolist()
     for turned in (False, True):
-        found = _with_addition([name[::-1] for name in texts] if turned else texts, turned)
-        for addition, pairs in found:
+        additions = _with_addition([name[::-1] for name in texts] if turned else texts, turned)
+        for addition, pairs in additions:
             if not _apart(item, worker, pairs):
                 continue
             plain, longer = (texts[n] for n in pairs[0])

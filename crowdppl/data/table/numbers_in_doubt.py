@@ -101,7 +101,7 @@ def _of_units(table: Array, given: Array, compared: Array, workers: Array, sourc
         return []
     powers = np.log10(positive)
     powers -= np.nanmedian(powers, axis=1, keepdims=True)
-    found = []
+    differing = []
     for one in compared.tolist():
         own = powers[:, one]
         own = own[~np.isnan(own)]
@@ -109,10 +109,10 @@ def _of_units(table: Array, given: Array, compared: Array, workers: Array, sourc
             continue
         low, middle, high = np.quantile(own, (0.25, 0.5, 0.75))
         if abs(middle) >= _UNIT and high - low < _SPREAD:
-            found.append((one, middle))
-    if not 0 < len(found) <= _FEW * len(compared):
+            differing.append((one, middle))
+    if not 0 < len(differing) <= _FEW * len(compared):
         return []
-    (one, power), *_ = found
+    (one, power), *_ = differing
     power = round(power) if abs(power - round(power)) < _SPREAD else power
     size = f"about {10.0 ** abs(power):,.0f} times {'larger' if power > 0 else 'smaller'} than those of others"
     return [
