@@ -160,8 +160,8 @@ def _of_archive(path: Path, folder: Path, limit: int) -> list[SourceFile]:
                 for info in archive.infolist()
                 if not info.is_dir()
             ]
-            place = dict(members)
-            kept = set(_chosen([name for name, _ in members], source, lambda name: _first_of(archive, place[name])))
+            infos: dict[PurePath, zipfile.ZipInfo] = dict(members)
+            kept = set(_chosen([name for name, _ in members], source, lambda name: _first_of(archive, infos[name])))
             beside = _archives([name for name, _ in members if name not in kept], source)
             members = [(name, info) for name, info in members if name in kept]
             if any(info.flag_bits & 1 for _, info in members):

@@ -97,7 +97,7 @@ def doubt(records: Sequence[Mapping[str, Any]], path: Sequence[str]) -> str | No
         and not others.intersection(map(words, keys))
         and not any(map(names_an_item, keys))
         and in_common([(key, label) for _, key, label in cells])
-        and in_common([(n, label) for n, _, label in cells])
+        and in_common([(str(n), label) for n, _, label in cells])
     ):
         return None
     return (

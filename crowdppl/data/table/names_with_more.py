@@ -95,7 +95,8 @@ def _apart(item: Array, worker: Array, pairs: Sequence[tuple[int, int]]) -> bool
         of = part[worker]
         kept = of >= 0
         keys.append(np.unique(item[kept].astype(np.int64) * len(pairs) + of[kept]))
-    return not len(np.intersect1d(*keys))
+    first, second = keys
+    return len(np.intersect1d(first, second)) == 0
 
 
 def names_in_two_forms(item: Array, group: Array, label: Array, items: Array, classes: int) -> list[str]:
