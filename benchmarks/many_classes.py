@@ -11,8 +11,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import records
-from common import arguments, table, write
+from common import arguments, kept_figures, table, write
 from default_model import GROUPS, known_classes, load
 
 import crowdppl
@@ -121,8 +120,7 @@ def main() -> None:
     """Measure, and write the page."""
     options = arguments(__doc__, PARTS)
     seeds, parts = (1 if options.quick else 5), options.only or PARTS
-    earlier = records.load("many-classes", records.folder_of(options.out)) if options.only else None
-    results: dict[str, Any] = {"simulated": [], "public": []} if earlier is None else earlier["results"]
+    results = {"simulated": [], "public": []} | kept_figures("many-classes", options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if "simulated" in parts:
@@ -144,6 +142,11 @@ def main() -> None:
         if "public" in parts:
             names = [name for group in GROUPS.values() for name in group if name != "imagenet-sub"]
             results["public"] = of_public(["wsd"] if options.quick else names)
+    write("many-classes", "Crowds of many classes", page(results, seeds), results, options, "many_classes")
+
+
+def page(results: dict[str, Any], seeds: int) -> str:
+    """Return the page from the rows of both tables, and the number of simulated crowds of a kind."""
     simulated = [
         [name, kind, f"{p:.2f}", f"{correct:.3f}", f"{stated:.3f}", f"{bias:+.3f} ({held:.0%})"]
         for name, kind, p, correct, stated, bias, held in results["simulated"]
@@ -163,7 +166,7 @@ def main() -> None:
         "accuracy: mixture",
         "log loss",
     )
-    body = f"""The default averages over whether errors are independent ([textbook crowds](textbook-crowds.md)). Where annotations
+    return f"""The default averages over whether errors are independent ([textbook crowds](textbook-crowds.md)). Where annotations
 are too few for a matrix of each worker, it compares the crowd with a model of one accuracy for each worker and errors that are
 spread evenly: how agreement varies from item to item, and how often two workers give the same wrong label. Workers with
 accuracies from Beta(8, 3), {EACH} annotations of each item, means over {seeds} crowds. *Correct* is the share of correct labels,
@@ -196,7 +199,6 @@ With `independent=True` such crowds are described by one accuracy for each worke
 classes with even errors labels are as good as by matrices or better (6 classes, 3 labels an item: .914 and .897 correct), and
 stated probabilities are nearer to what is correct (.921 and .966). These are figures of single runs.
 """
-    write("many-classes", "Crowds of many classes", body, results, options, "many_classes")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.copies import Copies
 from crowdppl.data.first_labels import CELLS
+from crowdppl.data.table.names_with_more import names_in_two_forms
 from crowdppl.data.worker_information import worker_information
 from crowdppl.errors import listed
 
@@ -52,7 +53,10 @@ def review(data: Annotations) -> list[str]:
     """Return sentences about unusual properties of annotations, none of which prevents a fit."""
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
     notes = []
-    notes += separate_groups(item, worker, data.N, data.J, data.workers)
+    apart = separate_groups(item, worker, data.N, data.J, data.workers)
+    if apart:
+        group = _components(item, worker, data.N, data.J)[worker]
+        notes += [*apart, *names_in_two_forms(item, group, label, data.items, data.K)]
     if data.J == 1:
         notes.append("there is only one worker, whose quality cannot be estimated from their own labels")
     given = np.bincount(label, minlength=data.K)

@@ -20,6 +20,7 @@ from crowdppl.data.table.columns import item_column, reader_notes, three_columns
 from crowdppl.data.table.identifier_checks import written_number
 from crowdppl.data.table.identifiers import Coded, as_objects, coded, encode, kind_of, positions, rows_text
 from crowdppl.data.table.missing_words import words_for_nothing
+from crowdppl.data.table.numbers_in_doubt import notes_on_numbers
 from crowdppl.data.table.repeats import Repeats, repeated, sort_by_item
 from crowdppl.data.table.several import as_text
 from crowdppl.data.table.truths import Truth, truth_columns
@@ -188,6 +189,7 @@ def numeric_annotations(
     by, worker_names = encode(columns[1], workers, "worker", where[1], rows=rows, ordered=False)
     for identifiers, role in ((item_names, "task"), (worker_names, "worker")):
         names_in_doubt.check_names(identifiers, role, source, notes)
+    notes += notes_on_numbers(item, by, value, worker_names, source)
     order = sort_by_item(item, len(item_names))
     _, same = np.unique(value, return_inverse=True)
     kept = repeated(item, by, same, repeats, rows, source, notes)

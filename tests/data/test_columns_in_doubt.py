@@ -42,6 +42,42 @@ def test_an_identifier_of_several_texts_is_pointed_out():
     assert "different values" not in notes(**two, options={"task": "text"})
 
 
+@pytest.mark.parametrize("name", ["image", "url", "file name", "tweet"])
+def test_an_identifier_of_an_input_in_each_row_is_pointed_out(name):
+    files = [f"{n}.jpg" for n in range(6)]
+    assert f"3 items have different values in the column {name!r} (1, 2, 3); if" in notes(**{name: files})
+    assert "different values" not in notes(**{name: [*files[:5], files[0]]})
+    assert "different values" not in notes(**{name: [*files[:5], None]})
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ({"skipped": [True, *[False] * 5]}, "1 row has 'true' in the column 'skipped'"),
+        ({"is_bot": [1, 0, 0, 0, 0, 0]}, "1 row has '1' in the column 'is_bot'"),
+        ({"Finished": [False, *[True] * 5]}, "1 row has 'false' in the column 'Finished'"),
+        ({"Progress": [40, *[100] * 5]}, "1 row has less than 100 in the column 'Progress'"),
+        ({"consent": ["no", *["yes"] * 5]}, "1 row has 'no' in the column 'consent'"),
+        ({"passed_attention": [0, *[1] * 5]}, "1 row has '0' in the column 'passed_attention'"),
+        ({"exclusion_reason": ["too fast", *[None] * 5]}, "1 row has a reason in the column 'exclusion_reason'"),
+        ({"payment_status": ["rejected", *["paid"] * 5]}, "1 row has 'rejected' in the column 'payment_status'"),
+        ({"Status": ["TIMED-OUT", *["APPROVED"] * 5]}, "1 row has 'timed-out' in the column 'Status'"),
+        ({"status": ["Survey Preview", *["IP Address"] * 5]}, "1 row has 'survey preview' in the column 'status'"),
+        ({"flagged": [1, 0, 0, 0, 0, 0]}, "1 row has '1' in the column 'flagged'"),
+        ({"flagged": [1, 1, 0, 0, 0, 0]}, None),  # of an item
+        ({"status": ["expired", "expired", *["open"] * 4]}, None),
+        ({"consent": ["verbal", *["written"] * 5]}, None),
+        ({"progress": [40, 50, 60, 70, 80, 90]}, None),
+        ({"progress": [0, 20, 40, 60, 80, 100]}, None),
+        ({"exclusion_reason": ["none", *[None] * 5]}, None),
+        ({"finished": [12, 13, 14, 15, 16, 17]}, None),
+    ],
+)
+def test_rows_of_work_that_does_not_count(column, said):
+    sentences = notes(**column)
+    assert said in sentences if said else "not to count" not in sentences
+
+
 @pytest.mark.parametrize(
     "texts",
     [

@@ -184,3 +184,26 @@ def test_cut_files(tmp_path):
             (tmp_path / name).write_bytes(content[: int(len(content) * share)])
             with pytest.raises(CrowdpplError, match=r"^[^\n]+$"):
                 read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("ids", "inputs", "said"),
+    [
+        ([1, "1", 2, 3], "aabc", "1 identifier is written as a number and as text ('1'); each is one item"),
+        ([1, 1, 2, 2, 3], "abcde", "2 items have different inputs ('1', '2')"),
+        ([1, 1.0, 2, 3], "abcd", "1 item has different inputs ('1')"),
+        ([1, 1, 2, 3], "aabc", None),
+        (["1", "01", "2", "3"], "abcd", None),
+    ],
+)
+def test_identifiers_that_were_used_twice(ids, inputs, said, tmp_path):
+    samples = [
+        sample(n, {"qa": grade("CI"[k % 2])}, input=text) for k, (n, text) in enumerate(zip(ids, inputs, strict=True))
+    ]
+    (tmp_path / "log.json").write_text(json.dumps(inspect_log(*samples)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        notes = read(tmp_path / "log.json").notes
+    chosen = [note for note in notes if "each is one item" in note or "different inputs" in note]
+    assert len(chosen) == (said is not None)
+    assert said is None or said in chosen[0]

@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
@@ -17,9 +17,10 @@ import pyarrow
 
 from crowdppl.data.readers.brat import STANDOFF, TEXT
 from crowdppl.data.readers.copied_files import copies_among
+from crowdppl.data.readers.file_kinds import other_kind
 from crowdppl.data.readers.joined_tables import numbered_again, with_equal_columns, with_workers
 from crowdppl.data.readers.members import left_out, name_by_folders
-from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS
+from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS, first_bytes
 from crowdppl.data.readers.records import Choices, Records, uniform
 from crowdppl.data.readers.source import ENDINGS, SourceFile
 from crowdppl.data.readers.streams import local, source_name
@@ -31,7 +32,8 @@ from crowdppl.files import digests
 MOST = 200_000
 # Notes of single files that are shown.
 _MOST_NOTES = 12
-# Bytes copied at a time.
+# Bytes by which the kind of a file is recognised, and bytes copied at a time.
+_START = 2**12
 _BLOCK = 2**20
 # Names of texts about data, which are no data, and of files that programs keep beside an open one.
 _ABOUT = re.compile(
@@ -88,8 +90,13 @@ def _is_data(within: PurePath, known: Sequence[str] = ENDINGS) -> bool:
     return bool(endings) and endings[-1] in known
 
 
-def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
+def _chosen(names: list[PurePath], source: str, start: Callable[[PurePath], bytes]) -> list[PurePath]:
     """Return the members with data, in order.
+
+    Args:
+        names: the members.
+        source: name of the folder or archive.
+        start: returns the first bytes of a member.
 
     Raises:
         FileError: if there are none, or too many.
@@ -98,10 +105,19 @@ def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
     chosen = sorted((name for name in names if _is_data(name, (STANDOFF, TEXT) if standoff else ENDINGS)), key=_natural)
     if not chosen:
         others = f"; it has {listed(map(str, names), 3)}" if names else ""
+        kind = other_kind(start(names[0]), Path(names[0])) if names else None
+        others += f"; {names[0].name} is {kind}" if kind else ""
         raise FileError(f"{source} contains no file of annotations ({', '.join(ENDINGS)}){others}")
     if len(chosen) > MOST:
         raise FileError(f"{source} contains {len(chosen):,} files; at most {MOST:,} are read as one")
     return chosen
+
+
+def _first_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    if member.flag_bits & 1:
+        return b""
+    with archive.open(member) as stream:
+        return stream.read(_START)
 
 
 def _archives(names: Sequence[PurePath], source: str) -> list[str]:
@@ -125,7 +141,9 @@ def _natural(path: PurePath) -> list[tuple[int, int, str]]:
 def _of_folder(folder: Path, limit: int) -> list[SourceFile]:
     source = source_name(folder)
     paths = [Path(parent) / name for parent, _, names in os.walk(folder) for name in names]
-    chosen = _chosen([path.relative_to(folder) for path in paths], source)
+    chosen = _chosen(
+        [path.relative_to(folder) for path in paths], source, lambda name: first_bytes(folder / name, _START)
+    )
     size = sum((folder / name).stat().st_size for name in chosen)
     if size > limit:
         raise FileError(f"{source} has {size:,} bytes in {len(chosen):,} files; raise limit= if this is intended")
@@ -142,7 +160,8 @@ def _of_archive(path: Path, folder: Path, limit: int) -> list[SourceFile]:
                 for info in archive.infolist()
                 if not info.is_dir()
             ]
-            kept = set(_chosen([name for name, _ in members], source))
+            infos: dict[PurePath, zipfile.ZipInfo] = dict(members)
+            kept = set(_chosen([name for name, _ in members], source, lambda name: _first_of(archive, infos[name])))
             beside = _archives([name for name, _ in members if name not in kept], source)
             members = [(name, info) for name, info in members if name in kept]
             if any(info.flag_bits & 1 for _, info in members):

@@ -6,6 +6,10 @@ import re
 import zipfile
 from pathlib import Path
 
+BOXES = (
+    "which are no labels of whole items and name no workers: write a table with the columns task, worker and label, a row for "
+    "each label that somebody gave to an image"
+)
 _EXPORT = "export the annotations as CSV or JSON"
 _SHEET = "save the sheet with the annotations as CSV (UTF-8)"
 _DATA_FRAME = "read it with the program that wrote it, and write the table as CSV or Parquet"
@@ -77,7 +81,7 @@ _XML: tuple[tuple[str, str], ...] = (
         "of CVAT; XML is not read: write a table with the columns task, worker and label from the tags of each annotator's job",
     ),
     (r"<annotation_document\b", "of ELAN; XML is not read: in ELAN use File, Export As, Tab-delimited Text"),
-    (r"<annotation\b.*<object\b", "of Pascal VOC; boxes are not labels of items, and XML is not read"),
+    (r"<annotation\b.*<(object|bndbox|filename)\b", "of Pascal VOC with boxes, " + BOXES),
     (r"<gatedocument\b", "of GATE; XML is not read: export the annotations as CSV"),
     (r"<tei\b", "of TEI; XML is not read: export the annotations as CSV"),
     (r"<(kml|svg|plist|rss|feed|xs:schema|project)\b", "and no table of annotations; " + _EXPORT),
@@ -121,6 +125,17 @@ _TEXTS: tuple[tuple[bytes, str], ...] = (
 )
 
 
+# By all of its first lines: what a text without a header is. Centres and sizes of YOLO are shares of an image.
+_DECIMAL = rb"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+_FIRST_LINES = 3
+_LINES: tuple[tuple[re.Pattern[bytes], str], ...] = (
+    (re.compile(rb"\d+(?: (?:0?\.\d+|[01](?:\.0+)?)){4,}"), "boxes of YOLO"),
+    (re.compile(rb"[A-Za-z_]+(?: %b){14,15}" % _DECIMAL), "boxes of KITTI"),
+    (re.compile(rb"(?=.*\.\d)\d+,-?\d+(?:,%b){4,6}(?:,-1){2,4}" % _DECIMAL), "boxes of the MOT challenge"),
+    (re.compile(rb"[^,]+\.(?:jpe?g|png|bmp|tiff?)(?:,\d+){4},[^,]+"), "boxes (file, corners and class)"),
+)
+
+
 # A single address, a conflict that Git marked, and a difference of two files.
 _LINK = re.compile(rb"https?://\S+\s*")
 _CONFLICT = (b"\n<<<<<<< ", b"\n=======\n", b"\n>>>>>>> ")
@@ -152,6 +167,8 @@ def other_kind(start: bytes, path: Path) -> str | None:
         return "in conflict: it has marks of Git (<<<<<<<) and two versions of some rows; resolve the conflict first"
     if _DIFFERENCE.match(text):
         return "the difference of two files, not a table; apply it with git apply or patch, and read the file"
+    if boxes := _boxes(text):
+        return f"a text with {boxes}, {BOXES}"
     if _PICKLE.match(start):
         return f"a pickle of Python, which can run any code and is never opened; {_DATA_FRAME}"
     if _STATA.match(start):
@@ -164,6 +181,13 @@ def other_kind(start: bytes, path: Path) -> str | None:
         names = _members(path)
         return next((kind for pattern, kind in _ARCHIVES if any(re.fullmatch(pattern, name) for name in names)), None)
     return _markup(start)
+
+
+def _boxes(text: bytes) -> str | None:
+    """Return whose boxes a text holds, by its first lines; the last one may be cut off."""
+    lines = text.split(b"\n")
+    whole = [line.strip() for line in (lines[:-1] or lines)[:_FIRST_LINES]]
+    return next((kind for pattern, kind in _LINES if all(map(pattern.fullmatch, whole))), None)
 
 
 def _in_conflict(text: bytes) -> bool:
@@ -200,6 +224,8 @@ def _markup(start: bytes) -> str | None:
         start[:4096].decode("utf-8-sig", errors="replace").replace("\0", "").lstrip("\ufeff\ufffe\ufffd \t\r\n").lower()
     )
     if text.startswith(("<!doctype html", "<html")) or (text.startswith("<?xml") and "<html" in text):
+        if re.search(r"<t[dh]\b", text) and not re.search(r"<(form|input)\b", text):
+            return "a web page with a table, as some programs write under .xls: open it with a spreadsheet and save it as CSV"
         return "a web page, not data: it was downloaded without signing in, or from the wrong address"
     if not re.match(r"<(\?xml|!doctype|!--|[a-z][\w:.-]*[\s>/])", text):
         return None

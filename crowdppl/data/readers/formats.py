@@ -11,9 +11,11 @@ from crowdppl.data.readers import (
     argilla,
     brat,
     bundles,
+    by_worker,
     conll,
     forms,
     json_kinds,
+    json_shapes,
     label_studio,
     members,
     nested,
@@ -24,11 +26,14 @@ from crowdppl.data.readers import (
     wide,
     zooniverse,
 )
+from crowdppl.data.readers.file_kinds import BOXES
+from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.opening import LIMIT, within_memory
 from crowdppl.data.readers.records import Choices, NothingError, Records
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import source_name
+from crowdppl.data.readers.worker_columns import looks_wide
 from crowdppl.data.table.questions import of_question
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
@@ -166,8 +171,18 @@ def _detect(file: SourceFile, choices: Choices) -> str:
     other = json_kinds.description(single)
     if other is not None:
         raise FileError(f"{file.name} is JSON with {other}; export the labels of each annotator")
+    records = document if isinstance(document, list) else [document]
+    objects = nested.by_workers(records, sure=False)
+    if objects is not None and len(records) > 1 and (file.json_table is None or not looks_wide(file.json_table)):
+        doubt = by_worker.doubt(records, objects)
+        if doubt is None:
+            return "nested"
+        raise FileError(f"{file.name}: {doubt}")
     if file.json_table is not None:
         return LONG
+    boxes = json_kinds.regions(first)
+    if boxes is not None:
+        raise FileError(f"{file.name} is JSON with {boxes}, {BOXES}")
     answers = json_kinds.answers(single)
     if answers == "turned":
         raise FileError(
@@ -176,10 +191,28 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         )
     if answers == "yes":
         return "peerannot"
+    for shape in json_shapes.records_in(single if isinstance(single, dict) else document):
+        known = LONG if shape.table else _of_records(shape.records)
+        if known is not None:
+            file.wrapper, file.document = single if isinstance(single, dict) else None, shape.records
+            vars(file).pop("json_table", None)
+            file.beside.append(f"{file.name}: {shape.where}")
+            return known
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"
     )
+
+
+def _of_records(records: list[Any]) -> str | None:
+    """Return the format of records that stand deeper in a document, ``None`` if it is none that is known."""
+    first = records[0]
+    tool = next(
+        (name for name, form in FORMATS.items() if name != "nested" and form.record and form.record(first)), None
+    )
+    if tool is not None or long_names(first):
+        return tool or LONG
+    return "nested" if nested.sample(records) is not None else None
 
 
 def read(path: str | Path, format: str | None = None, choices: Choices | None = None, *, limit: int = LIMIT) -> Records:

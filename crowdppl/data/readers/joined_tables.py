@@ -19,7 +19,7 @@ from crowdppl.data.table.identifiers import text_of
 from crowdppl.errors import DataError, listed
 
 # Names of files with parts of the data.
-_PART = re.compile(
+PART_OF_DATA = re.compile(
     r"(train(ing)?|test(ing)?|dev|val(id(ation)?)?|eval|batch|part|teil|split|fold|chunk|shard|data(set)?|annotations?|labels?"
     r"|results?|export|output|file|sheet|round|pool|(sub)?set|pilot|week)[\W_]*\d*",
     re.IGNORECASE,
@@ -191,7 +191,7 @@ def _workers(files: Sequence[SourceFile], known: Sequence[set[str] | None], sour
         if of_folders > of_names:
             return names, "folders"
     disjoint = sum(map(len, items)) == len(set().union(*items))
-    if all(map(_PART.fullmatch, stems)) and disjoint:
+    if all(map(PART_OF_DATA.fullmatch, stems)) and disjoint:
         raise DataError(
             f"{source}: no column {WORKER_COLUMNS[0]!r}, and the names of the files, {listed(dict.fromkeys(stems), 3)}, are "
             f"those of parts of the data, no workers; add this column, or name it with worker=..."

@@ -95,6 +95,36 @@ def tool(record: Any) -> str | None:
     return None
 
 
+# Keys of a part of an image that a label is given to, and of the list of parts of CreateML and CrowdHuman.
+_REGION = frozenset(
+    (
+        "coordinates",
+        "bbox",
+        "bndbox",
+        "box",
+        "boundingbox",
+        "bounding_box",
+        "hbox",
+        "polygon",
+        "segmentation",
+        "keypoints",
+    )
+)
+
+
+def regions(record: Any) -> str | None:
+    """Return where in a record boxes or polygons stand, and by which tool if it is known; ``None`` without any."""
+    if not isinstance(record, Mapping):
+        return None
+    for key, value in record.items():
+        if not isinstance(value, list) or not value or not all(isinstance(part, Mapping) for part in value):
+            continue
+        if all(_REGION.intersection(map(str.lower, map(str, part))) for part in value):
+            tool = " of CreateML" if all({"label", "coordinates"} <= set(part) for part in value) else ""
+            return f"boxes or polygons{tool} under {str(key)!r}"
+    return None
+
+
 def _holds(value: Any, kind: type) -> bool:
     """Return whether a value is of a kind; a list is one of objects."""
     if kind is list:
@@ -117,8 +147,8 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
     workers = {worker for _, worker, _ in cells}
     complete = len(document) > 1 and len(workers) > 1 and len(cells) == len(document) * len(workers)
     if not (all(map(_number, document)) and all(map(_number, workers))) and not (
-        _in_common([(worker, label) for _, worker, label in cells])
-        and _in_common([(task, label) for task, _, label in cells])
+        in_common([(worker, label) for _, worker, label in cells])
+        and in_common([(task, label) for task, _, label in cells])
     ):
         return "no"
     tasks_numbered = numbered(list(document)) and not all(map(_number, workers))
@@ -131,7 +161,7 @@ def _may_be_class(label: Any) -> bool:
     return isinstance(label, (str, int)) and not isinstance(label, bool)
 
 
-def _in_common(pairs: list[tuple[str, Any]]) -> bool:
+def in_common(pairs: list[tuple[str, Any]]) -> bool:
     """Return whether most answers have a label that occurs with at least two owners, of pairs of owner and label."""
     distinct = set(pairs)
     owners = Counter(label for _, label in distinct)

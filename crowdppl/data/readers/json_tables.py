@@ -194,6 +194,13 @@ def _frame(columns: Mapping[Any, Sequence[Any]]) -> pd.DataFrame:
 def _column(values: Sequence[Any]) -> pd.Series[Any]:
     """Return values as a column of integers or of text; missing where the JSON has null, NaN or a blank."""
     cells = [_cell(value) for value in values]
+    # Beyond 2**53 several numbers are one decimal: it stays as it is, unless the same number is written as a whole one.
+    if large := {value for value in values if isinstance(value, float) and value.is_integer() and abs(value) >= 2**53}:
+        large -= {value for value in values if isinstance(value, int) and value in large}
+        cells = [
+            repr(value) if isinstance(value, float) and value in large else cell
+            for cell, value in zip(cells, values, strict=True)
+        ]
     given = [cell for cell in cells if cell is not None]
     if given and all(isinstance(cell, int) and -(2**63) <= cell < 2**63 for cell in given):
         return pd.Series(cells, dtype="Int64")

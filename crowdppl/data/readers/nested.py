@@ -1,4 +1,4 @@
-"""JSON of no tool in particular: items with a list of annotations each, every one with a worker and a label."""
+"""JSON of no tool in particular: items with annotations each, in a list, in two lists, or in an object of workers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from crowdppl.data.readers import by_worker
 from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.two_lists import of_two_lists
 from crowdppl.data.table.cells import absent, is_structured
+from crowdppl.errors import listed
 
 # Last words of keys of workers and of labels, without an ending of identifiers and of a plural.
 _WORKERS = frozenset(
@@ -81,27 +83,61 @@ _STATUS, _YES = ("status", "state"), ("true", "yes", "1")
 class _Place(NamedTuple):
     """Where annotations stand in a record: ``path`` to the list, and keys of an annotation's worker and label.
 
-    ``labels`` is empty where labels are in an object with a key for each question, at ``answers``.
+    ``labels`` is empty where labels are in an object with a key for each question, at ``answers``. ``keys`` says that workers
+    are the keys of an object.
     """
 
     path: tuple[str, ...]
     worker: str
     labels: tuple[str, ...]
     answers: str = ""
+    keys: bool = False
 
 
 def is_nested(record: Mapping[str, Any]) -> bool:
-    """Recognise a record with one list of annotations, or with a list of workers beside one of labels."""
-    plain = [key for key, value in record.items() if not is_structured(value)]
-    # Without an item it is an object around the records of a table; with a worker and a label it is a row of one.
-    if long_names(record) or not any(name in plain for name in _ITEMS):
-        return False
-    if any(_last(key) in _WORKERS for key in plain) and any(map(_is_label, plain)):
+    """Recognise a record with one list of annotations, a list of workers beside one of labels, or an object of both."""
+    if not _is_item(record):
         return False
     places = _places(record)
     if len(places) == 1:
         return not _names_items(_annotations(record, places[0].path), False)
-    return _parallel(record) is not None
+    return _parallel(record) is not None or by_workers([record], sure=False) is not None
+
+
+def _is_item(record: Mapping[str, Any]) -> bool:
+    """Return whether a record is one of an item: without one it is an object around a table, with a label a row of one."""
+    plain = [key for key, value in record.items() if not is_structured(value)]
+    if long_names(record) or not any(name in plain for name in _ITEMS):
+        return False
+    return not (any(_last(key) in _WORKERS for key in plain) and any(map(_is_label, plain)))
+
+
+def by_workers(records: Sequence[Any], *, sure: bool = True) -> tuple[str, ...] | None:
+    """Return the path to the objects of workers and their labels in records of items, ``None`` if there are none.
+
+    Args:
+        records: the records of a file.
+        sure: whether the keys are surely workers, see :func:`crowdppl.data.readers.by_worker.doubt`.
+    """
+    first = next((record for record in records[:_FIRST] if isinstance(record, dict) and _paths(record)), None)
+    if first is None or not _is_item(first) or len(paths := _paths(first)) != 1:
+        return None
+    return paths[0] if not sure or by_worker.doubt(records, paths[0]) is None else None
+
+
+def _paths(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the paths to objects that are named as labels or workers, and hold a label for each key."""
+    return [
+        path
+        for path, held in by_worker.objects(record)
+        if (_is_label(path[-1]) or _last(path[-1]) in _WORKERS)
+        and not any(_in_words(one) for one in held.values())
+        and (not _objects(held) or any(map(_is_label, next(iter(held.values())))))
+    ]
+
+
+def _objects(held: Mapping[str, Any]) -> bool:
+    return all(isinstance(one, Mapping) for one in held.values())
 
 
 def sample(records: Sequence[Any], columns: Sequence[str] = ()) -> dict[str, Any] | None:
@@ -118,6 +154,8 @@ def sample(records: Sequence[Any], columns: Sequence[str] = ()) -> dict[str, Any
         (record for record in records if isinstance(record, dict) and _has_lists(record)), _FIRST
     )
     first = next(filter(is_nested, listing), None)
+    if first is not None and not _places(first) and _parallel(first) is None:
+        return first if by_workers(records) is not None else None
     if first is None or len(records) > 1 or not (places := _places(first)):
         return first
     annotations = _annotations(first, places[0].path)
@@ -130,7 +168,7 @@ def _has_lists(record: Mapping[str, Any]) -> bool:
     """Return whether a record may have annotations by what is in it: an object, a list of objects, or two lists."""
     lists = 0
     for value in record.values():
-        if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+        if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], (dict, tuple))):
             return True
         lists += isinstance(value, list) and bool(value)
     return lists > 1
@@ -138,11 +176,13 @@ def _has_lists(record: Mapping[str, Any]) -> bool:
 
 def with_annotations(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the first record that has annotations, where the caller knows that some have; without one an empty one."""
-    return next((record for record in records if len(_places(record)) == 1 or _parallel(record) is not None), {})
+    first = next((record for record in records if len(_places(record)) == 1 or _parallel(record) is not None), {})
+    path = None if first else by_workers(records, sure=False)
+    return next(record for record in records if by_worker.at(record, path)) if path else first
 
 
 def nested(file: SourceFile, choices: Choices) -> Records:
-    """Read records with a list of annotations each, or with a list of workers beside a list of their labels.
+    """Read records with a list of annotations each, a list of workers beside a list of labels, or an object of workers.
 
     The item is the identifier of the record, otherwise its number.
     """
@@ -153,23 +193,31 @@ def nested(file: SourceFile, choices: Choices) -> Records:
     parallel = _parallel(first)
     if parallel is not None:
         rows = of_two_lists(file, choices, tasks, parallel)
+    elif places := _places(first):
+        rows = _of_lists(file.name, records, choices, tasks, places[0])
     else:
-        rows = _of_lists(file, choices, tasks, next(iter(_places(first))))
+        (path,) = _paths(first)
+        lists = [by_worker.as_list(record, path) for record in records]
+        keys = dict.fromkeys(key for one in _annotations(by_worker.as_list(first, path), path) for key in one)
+        said = tuple(key for key in keys if key != by_worker.WHO and _is_label(key) and not _is_time(key))
+        rows = _of_lists(file.name, lists, choices, tasks, _Place(path, by_worker.WHO, said, keys=True))
     table = flat(records, ("data", "meta", "metadata"))
     return rows.finish("items with annotations", table, ["text"], [*names, "record"][0])
 
 
-def _of_lists(file: SourceFile, choices: Choices, tasks: Sequence[Any], place: _Place) -> Rows:
-    every = [annotation for record in file.records for annotation in _annotations(record, place.path)]
+def _of_lists(
+    source: str, records: Sequence[Mapping[str, Any]], choices: Choices, tasks: Sequence[Any], place: _Place
+) -> Rows:
+    every = [annotation for record in records for annotation in _annotations(record, place.path)]
     question = None
     if place.answers:
         asked = dict.fromkeys(str(key) for one in every for key in _mapping(one.get(place.answers)))
-        question = choose(list(asked), choices, file.name)
+        question = choose(list(asked), choices, source)
     elif choices.question is not None or len(place.labels) > 1:
-        question = choose(list(place.labels), choices, file.name)
-    rows = Rows(file.name, choices, question)
+        question = choose(list(place.labels), choices, source)
+    rows = Rows(source, choices, question)
     under = ".".join(place.path)
-    for n, (record, task) in enumerate(zip(file.records, tasks, strict=True)):
+    for n, (record, task) in enumerate(zip(records, tasks, strict=True)):
         held = _at(record, place.path)
         if not isinstance(held, list):
             rows.note(f"{{}} records have no list under {under!r}, and no annotations")
@@ -197,6 +245,10 @@ def _of_lists(file: SourceFile, choices: Choices, tasks: Sequence[Any], place: _
             where = f"record {n + 1}, {under} {k + 1}"
             rows.add(task, _name(annotation.get(place.worker)), label, when, where=where, record=n)
     said = f"{place.answers}.{question}" if place.answers else question or place.labels[0]
+    if place.keys:
+        names = listed(dict.fromkeys(str(one[place.worker]) for one in every), 3)
+        rows.note(f"annotations stand under {under!r}, objects whose keys, {names}, are read as workers")
+        return rows
     rows.note(f"annotations stand under {under!r}, with their workers in {place.worker!r} and their labels in {said!r}")
     return rows
 

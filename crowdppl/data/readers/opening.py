@@ -117,6 +117,10 @@ def content_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     ]
 
 
+# The beginnings of gzip, bzip2 and xz.
+_TWICE = (b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0")
+
+
 def beginning(path: Path, count: int = HEAD) -> bytes:
     """Return the first bytes of a file, decompressed.
 
@@ -131,6 +135,8 @@ def beginning(path: Path, count: int = HEAD) -> bytes:
         raise
     except (*READ_ERRORS, RuntimeError, NotImplementedError) as error:  # the last two: encrypted or unknown archives
         raise damaged(path, error) from None
+    if start.startswith(_TWICE):
+        raise FileError(f"{path.name} is compressed twice: decompress it once, and read the result")
     refuse_other_kinds(path, start)
     if len(start) == count >= HEAD and not start.strip(b" \t\r\n\0"):
         raise FileError(f"{path.name} begins with {count:,} blank characters and is no table; export it again")

@@ -38,6 +38,7 @@ _ROLES = re.compile(
     r"|[a-z])s?"
 )
 _NUMBERED = re.compile(r"([a-z]+)\d{1,2}")
+_ITEM_NUMBER = re.compile(r"[iqtsdx]_?\d+", re.IGNORECASE)
 # First and last names of people.
 _PERSON = re.compile(r"[^\W\d_]\. ?\w+|[A-Z][a-z]+ [A-Z][a-z]+")
 # Rows at the end of a table that may be no items, and rows above them.
@@ -91,7 +92,9 @@ def notes_on_workers(table: pd.DataFrame, item: str, at: Sequence[int], source: 
     names = [str(table.columns[n]).strip() for n in at]
     sums = _of_sums(table, names, at, source) or _of_classes(table, names, at, source)
     sums += _of_counts(table, names, at, source) + _of_labels(table, item, at, source)
-    notes = [*sums, *_of_rows(table, at, source), *_of_items(item, names, source), *_beyond(table, names, at, source)]
+    first = next((n for n in range(table.shape[1]) if str(table.columns[n]).strip() == item), 0)
+    turned = _of_items(item, table.iloc[:, first].tolist(), names, source)
+    notes = [*sums, *_of_rows(table, at, source), *turned, *_beyond(table, names, at, source)]
     decide = _decide(table, names, at)
     if decide:
         read = "is read as a worker" if len(decide) == 1 else "are read as workers"
@@ -159,9 +162,16 @@ def _is_zero(column: pd.Series[Any]) -> bool:
     return bool((pd.to_numeric(column, errors="coerce") == 0).fillna(False).all())
 
 
-def _of_items(item: str, names: list[str], source: str) -> list[str]:
-    """Return a note where the columns are items by their names, and the first column is not."""
-    items = [name for name in names if names_an_item(name)]
+def _of_items(item: str, rows: Sequence[Any], names: list[str], source: str) -> list[str]:
+    """Return a note where the columns are items by their names, and the first column is not.
+
+    Numbers behind a letter, such as i1, are those of items where the rows have names without numbers.
+    """
+    unnamed = not item or item.startswith("Unnamed:")
+    if unnamed and len(names) > len(rows) > 1 and not any(any(map(str.isdigit, str(row))) for row in rows):
+        items = [name for name in names if names_an_item(name) or _ITEM_NUMBER.fullmatch(name.strip())]
+    else:
+        items = [name for name in names if names_an_item(name)]
     if len(names) < 2 or 2 * len(items) <= len(names):
         return []
     return [

@@ -12,6 +12,7 @@ import pandas as pd
 
 from crowdppl.data.frames import to_series
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
+from crowdppl.data.readers.table_kinds import kind_of
 from crowdppl.data.readers.tables import UNQUOTED
 from crowdppl.data.readers.worker_columns import looks_wide
 from crowdppl.errors import DataError, listed, suggestion
@@ -138,7 +139,8 @@ def _require_usual_columns(frame: pd.DataFrame, given: Sequence[Any], source: st
         f"no column {' or '.join(map(repr, usual))}{suggestion(usual[0], names, 0.7)}"
         for usual in lacking.values()
     )
-    fix = _elsewhere(frame, names, {name for usual in lacking.values() for name in usual}, len(lacking))
+    fix = kind_of(frame) if "worker" in lacking else ""
+    fix = fix or _elsewhere(frame, names, {name for usual in lacking.values() for name in usual}, len(lacking))
     if not fix:
         fix = "name " + ", ".join(f"the {role} column with {role}=..." for role in lacking)
         fix += "; if each worker has a column, name format='wide'" if looks_wide(frame) else ""

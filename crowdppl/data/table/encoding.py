@@ -18,12 +18,14 @@ from crowdppl.data.table.columns import ROLES
 from crowdppl.data.table.durations import durations
 from crowdppl.data.table.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.table.items_in_doubt import notes_on_exchange, notes_on_items, notes_on_names, notes_on_roles
+from crowdppl.data.table.names_with_more import notes_on_accounts
 from crowdppl.data.table.repeats import Repeats, repeated, sort_by_item
 from crowdppl.data.table.rows_in_doubt import notes_on_rows
 from crowdppl.data.table.scales_in_doubt import notes_on_scales
 from crowdppl.data.table.several import as_text, one_each
 from crowdppl.data.table.spellings import NearDuplicate, folded
 from crowdppl.data.table.structured import Several
+from crowdppl.data.table.summaries_in_doubt import notes_on_summaries
 from crowdppl.data.table.timestamps import Dates, times
 from crowdppl.data.table.truths import KnownTruths, TruthColumn, known_truths, known_without_codes, truth_codes
 from crowdppl.errors import DataError, listed
@@ -221,6 +223,8 @@ def _notes_on_codes(
         misspelt = label_names.typing_errors(item, label, labels)
     notes += notes_on_items(item, worker, items, workers, source)
     notes += notes_on_roles((item, worker, label), (items, workers, labels), source)
+    notes += notes_on_accounts(item, worker, workers, source)
+    notes += notes_on_summaries(item, worker, label, (items, workers, labels), source)
     notes += notes_on_names(items, source) + notes_on_exchange((item, worker, label), (items, workers), labels, source)
     if misspelt:
         sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where)

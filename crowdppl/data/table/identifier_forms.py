@@ -71,6 +71,9 @@ _NETWORKS, _LARGE = 3, 20
 _SESSION = re.compile(
     r"(?P<who>.+?)[-_. ](?:(?P<letter>s)|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE
 )
+_WITH_DATE = re.compile(
+    r"(?P<who>[^\d\W](?:.*?\w)?)[-_. (:@]+(?:[12]\d{3}-?\d\d-?\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[ T]\d\d:\d\d\S*)?\)?"
+)
 # Where the letter s is one for a subject or a student: behind the name of a place or a group, or of a role without a number.
 _GROUP = re.compile(
     r"(.*[\W\d_])?(lab(oratory|or)?|site|cent(er|re)|clinic|hospital|ward|school|class(room)?|course|section|grade|uni(versity|v)?"
@@ -237,6 +240,13 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
                 f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
                 f"its own; if {first['who']!r} is one person, leave these numbers out"
             ]
+    dated = [_WITH_DATE.fullmatch(name) for name in texts] if role == "worker" and len(texts) <= MOST else []
+    people = [match["who"] for match in dated if match]
+    if len(people) == len(texts) > len(set(people)):
+        return [
+            f"{source}: the names of all workers end in a date, such as {texts[0]!r}, and each is a worker of its own; if "
+            f"{people[0]!r} is one person, leave the dates out"
+        ]
     if role == "worker" and _are_addresses(texts):
         return [
             f"{source}: the names of all workers are addresses in the Internet, such as {texts[0]!r}: a person with two of them "

@@ -21,7 +21,7 @@ _FILE = re.compile(
     r"(?:.*[\w)-])\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|html?|pdf)", re.IGNORECASE | re.DOTALL
 )
 # Annotations by which names of items are judged, and signs between the name of an item and that of a worker.
-_FIRST, _BETWEEN = 1_000, tuple("-_:/|. #@")
+_FIRST, _BETWEEN, _SIGNS = 1_000, tuple("-_:/|. #@"), re.compile(r"[\W_]+")
 # A row that is a comment, and the share of items that may be some; a row with a sum below those of an item.
 _COMMENT, _COMMENTS = re.compile(r"(?:#|//)\s*(?P<name>\w.*)", re.DOTALL), 0.1
 # What is before a run of signs ends in another sign, so that a run is looked at once.
@@ -85,6 +85,13 @@ def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array,
             f"{source}: each annotation has a worker of its own, numbered from {workers[worker[0]]} to {workers[worker[-1]]}; if "
             f"these are numbers of rows, name the column of workers with worker=..."
         ]
+    if len(workers) == len(item) >= 2 * len(items):
+        return [
+            f"{source}: each annotation has a worker of its own, such as {str(workers[worker[0]])!r}, so that nothing is learned "
+            f"of workers; if the column names annotations or sessions, name that of workers with worker=..."
+        ]
+    if within := _within_names(item, label, items, labels):
+        return [f"{source}: {within}"]
     if _MANY <= len(labels) == len(items) < len(item) and _one_each(item, label, len(items)):
         return [
             f"{source}: each item has a label of its own, on which all its annotations agree, such as {str(labels[label[0]])!r}; "
@@ -98,6 +105,34 @@ def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array,
             f"label=..."
         ]
     return []
+
+
+def _within_names(item: Array, label: Array, items: Array, labels: Array) -> str:
+    """Return where names of items have the labels in them, or labels the names of items, of all annotations; empty if nowhere."""
+    if len(labels) < 2 or labels.dtype.kind not in "OU":
+        return ""
+    pairs = list(zip(item[:_FIRST].tolist(), label[:_FIRST].tolist(), strict=True))
+    if len({one for _, one in pairs}) < 2:
+        return ""
+    for n, one in pairs:
+        name, said = str(items[n]), str(labels[one])
+        if name == said or said.casefold() not in _SIGNS.split(name.casefold()):
+            break
+    else:
+        return (
+            f"items such as {str(items[item[0]])!r} have the label in their name, {str(labels[label[0]])!r}, in all annotations, "
+            f"so that labels of one item never differ; name the column of items with task=..."
+        )
+    if len(labels) < len(items):
+        return ""
+    for n, one in pairs:
+        name, said = str(items[n]), str(labels[one])
+        if not said.startswith(name) or said[len(name) :][:1] not in _BETWEEN or len(said) < len(name) + 2:
+            return ""
+    return (
+        f"labels such as {str(labels[label[0]])!r} begin with the names of the items, so that one label is several classes; "
+        f"leave the names out"
+    )
 
 
 def _number_rows(names: Array) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 
+from crowdppl.data.table.name_forms import digits_of_one_script
 from crowdppl.data.table.spellings import folded
 
 # Signs for right and wrong, in all their forms.
@@ -45,8 +45,7 @@ def plain_signs(text: str) -> str:
     """Return a text with one sign for each of right and wrong, without colours of skin, and with digits of one script."""
     if text.isascii():
         return text
-    text = text.translate(_SKIN).translate(_SIGNS)
-    return "".join(str(unicodedata.decimal(letter, letter)) if letter.isdigit() else letter for letter in text)
+    return digits_of_one_script(text.translate(_SKIN).translate(_SIGNS))
 
 
 def two_ways(names: Sequence[str]) -> list[tuple[str, str]]:

@@ -82,9 +82,11 @@ _IN_BRACKETS = frozenset(("(none)", "(skipped)", "(other)", "(others)", "[other]
 _SHEET_ERRORS = frozenset(
     (
         *("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "#NULL", "#SPILL!", "#CALC!", "#ERROR!"),
-        *("#FIELD!", "#BLOCKED!"),
+        *("#FIELD!", "#BLOCKED!", "#NV", "#N/D", "#N/B", "#S/O", "#\u041d/\u0414"),
     )
 )
+# The same in other languages: #WERT!, #VALEUR!, #\u00a1REF!, #\u0417\u041d\u0410\u0427!.
+_SHEET_ERROR = re.compile(r"#[\u00a1\u00bf]?(?P<word>[^\W\d_]{3,})(/0)?[!?]")
 
 
 def words_for_nothing(
@@ -141,7 +143,9 @@ def words_for_nothing(
 def _may_be_nothing(text: str) -> bool:
     """Return whether a visible text is a word or a phrase of :data:`EITHER`, in brackets or with other marks around it."""
     # The first two are classes that readers make on request; the others need marks around them, or further words.
-    if text in _SHEET_ERRORS:
+    if text in _SHEET_ERRORS or (
+        text[:1] == "#" and (error := _SHEET_ERROR.fullmatch(text)) and error["word"].isupper()
+    ):
         return True
     if text in ("(none)", "(skipped)") or text.casefold() in ("select", "choose"):
         return False

@@ -38,9 +38,22 @@ _HOSTS, _NUMERALS = (".amazonaws.com/", ".googleapis.com/", ".cloud.google.com/"
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _FILE = re.compile(r"(.+)\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp3|mp4|txt|json|html?|pdf)")
 _FILE_ENDS = ("g", "f", "p", "v", "3", "4", "t", "n", "l", "m")
+# The medium of a file by its ending: two files of one name and medium may be one, but not a picture and its description.
+_MEDIA = {
+    f".{ending}": n
+    for n, endings in enumerate(("jpg jpeg png gif bmp tif tiff webp", "wav mp3", "htm html pdf"))
+    for ending in endings.split()
+}
 _SIGNS = ("+", "-")
 _NUMBER, _WHOLE, _RUN = re.compile(r"[+-]\d+"), re.compile(r"\d+(\.0*)?"), re.compile("[0-9]+")
 _HASH, _GAPS, _BETWEEN = re.compile(r"^#(?=\d+$)"), re.compile(r"[\s_]+"), re.compile(r"[\s_.#-]+")
+# A number of a telephone with its country: what it begins with, its signs, and digits that it has at least.
+_CALLED, _PHONE, _NO_DIGIT, _DIALLED = (
+    ("+", "00"),
+    re.compile(r"(?:\+|00(?=[1-9]))[\d ()/.-]+"),
+    re.compile("[^0-9]"),
+    6,
+)
 # Signs without which an ASCII name is none of an address with parameters, quoted, escaped, of several words or an e-mail address.
 _SPECIAL = re.compile(r"""[\s%&?="'`\\{}#@,]""")
 # Signs of a text that is escaped, for HTML or an address.
@@ -52,8 +65,13 @@ _QUOTED = re.compile(r"""=?(["'`])(.*)\1|'(.*)""", re.DOTALL)
 _NUMBERED = re.compile(r"[^\W\d_]{3,}(?:[ :-]|(?=0))0*(0|[1-9]\d*)")
 # Zeros before a number behind letters, as of W01 but not of a time, and the number of a copy or of another account in brackets.
 _PADDED, _AGAIN = re.compile(r"(?<=[^\d.,:])0+(?=\d)"), re.compile(r" ?\(\d\)$")
+# Letters and a number with a sign between them, such as W-01.
+_SERIAL = re.compile(r"([a-z]{1,3}) 0*(\d+)")
 # A title, the address of a mail as a link, and the account of a computer within a domain: CORP\\ann.
 _TITLE = re.compile(r"(dr|prof|mr|mrs|ms|mx|herr|frau|mme|sr|sra) (?=[^\W\d_]{2})")
+# Letters of a first name that stands alone, and letters that are written as two.
+_FIRST_NAME = 3
+_WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae", "œ": "oe"})
 # Words for what people do, which are no names.
 _ROLE = re.compile(
     r"(worker|annotator|rater|coder|judge|user|expert|labell?er|turker|participant|student|reviewer|person|team|group|crowd|member"
@@ -77,18 +95,24 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
     for form, name in zip(forms, texts, strict=True):
         first.setdefault(form, name)
     pairs = []
+    files: dict[tuple[str, int], str] = {}
     for form, name in zip(forms, texts, strict=True):
         other = first[form]
-        if other == name:
-            other = next((first[shorter] for shorter in _shorter(form, role) if shorter in first), name)
+        if other == name and (shorter := _shorter(form, role)):
+            other = next((first[part] for part in shorter if part in first), name)
+            if other == name and (medium := _MEDIA.get(form[len(shorter[0]) :])) is not None:
+                other = files.setdefault((shorter[0], medium), name)
         if other != name and not {name, other} <= alike and not _as_number(name) == _as_number(other) != "":
             pairs.append((name, other))
+    if role == "worker" and not all(map(str.isascii, texts)):
+        written = ((name, first.get(_form(name.lower().translate(_WRITTEN_OUT), role), name)) for name in texts)
+        pairs += [pair for pair in written if pair[0] != pair[1] and pair not in pairs and not set(pair) <= alike]
     pairs += _initials(dict(zip(forms, texts, strict=True))) if role == "worker" else []
     return [*padded, *(pair for pair in pairs if pair not in padded)]
 
 
 def _initials(forms: dict[str, str]) -> list[tuple[str, str]]:
-    """Return pairs of a name with an initial and the only one that it may stand for: ``A. Lee`` and ``Ann Lee``."""
+    """Return pairs of a short name and the only one that it may stand for: ``A. Lee``, or ``Ann``, and ``Ann Lee``."""
     full: dict[str, list[str]] = {}
     for form in forms:
         first, _, last = form.partition(" ")
@@ -96,6 +120,8 @@ def _initials(forms: dict[str, str]) -> list[tuple[str, str]]:
             continue
         if len(first) > 1 and len(last) > 1 and (first + last.replace(" ", "")).isalpha():
             full.setdefault(f"{first[0]} {last}", []).append(form)
+            if len(first) >= _FIRST_NAME:
+                full.setdefault(first, []).append(form)
     return [(forms[short], forms[long[0]]) for short, long in full.items() if short in forms and len(long) == 1]
 
 
@@ -148,7 +174,10 @@ def _form(name: str, role: str) -> str:
     """
     # Fast path: most names are plain.
     if (name.isalnum() and name.isascii()) or (name[:1] in _SIGNS and _NUMBER.fullmatch(name)):
-        return name.lower()
+        of_phone = role in PEOPLE and name.startswith(_CALLED) and _PHONE.fullmatch(name)
+        return _number_of_phone(name) if of_phone else name.lower()
+    if role in PEOPLE and name.startswith(_CALLED) and _PHONE.fullmatch(name):
+        return _number_of_phone(name)
     if role not in PEOPLE and name.isascii() and not _SPECIAL.search(name):
         return _form_of_path(name)
     text = decoded(name)
@@ -168,7 +197,7 @@ def _form(name: str, role: str) -> str:
     text = text[1:-1] if text[:1] == "{" and text[-1:] == "}" and len(text) > _UUID_LENGTHS[1] else text
     if _THOUSANDS.fullmatch(text):
         return _BETWEEN_THOUSANDS.sub("", text)
-    text = same_look(text).casefold() if text.isascii() else skeleton(text)
+    text = same_look(text).casefold() if text.isascii() else digits_of_one_script(skeleton(text))
     if len(text) in _UUID_LENGTHS and _UUID.fullmatch(text):
         return text.replace("-", "")
     if role in PEOPLE:
@@ -176,16 +205,25 @@ def _form(name: str, role: str) -> str:
         text = f"{rest} {last}" if comma else text
         if not text.isascii():
             text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
+            text = skeleton(text)  # of letters below an accent
         text = text.removeprefix(_ORCID).removeprefix(_MAIL)
         text, at, place = text.partition("@")
         if at and text:
             text, place = _of_mailbox(text, place)
         words = in_words(text, " ")
         words = _TITLE.sub("", words) if " " in words and _TITLE.match(words) else words
+        if words[-1:].isdigit() and (serial := _SERIAL.fullmatch(words)):
+            return "".join(serial.groups())
         return words + (at + place if text else place)
     text = _HASH.sub("", text) if text[:1] == "#" else text
     # White space is single spaces by now.
     return (_GAPS.sub(" ", text) if "_" in text else text).strip()
+
+
+def _number_of_phone(name: str) -> str:
+    """Return the number of a telephone, or a name in lower case, without what is dialled before a country."""
+    digits = _NO_DIGIT.sub("", name)
+    return digits.removeprefix("00") if len(digits) >= _DIALLED else name.lower()
 
 
 def _form_of_path(name: str) -> str:
@@ -242,6 +280,11 @@ def _stored(address: str) -> str:
 def in_words(text: str, between: str) -> str:
     """Return a text in lower case with one sign between its words."""
     return _BETWEEN.sub(between, text.casefold().strip()).strip(between)
+
+
+def digits_of_one_script(text: str) -> str:
+    """Return a text with the digits of all scripts as 0 to 9."""
+    return "".join(str(unicodedata.decimal(letter, letter)) if letter.isdigit() else letter for letter in text)
 
 
 def decoded(name: str) -> str:

@@ -26,16 +26,26 @@ Array = npt.NDArray[Any]
 # Rows that share nothing with any other row are named up to this number, or as a block at the end of a table twice as long.
 _MOST_ALONE, _FEWEST = 2, 4
 _STATUS = re.compile(
-    r"(assignment|review|approval|annotation|submission|work)?_?(status|state|decision)|(is_?|was_?)?(deleted?|reject(ed)?"
+    r"(assignment|review|approval|annotation|submission|work|payment|participant|response|session|completion)?_?(status|state"
+    r"|decision)|(is_?|was_?)?(deleted?|reject(ed)?"
     r"|discard(ed)?|cancell?ed|excluded?|invalid|spam|draft|archived|removed?|voided|superseded|obsolete|outdated|withdrawn"
     r"|retracted|overwritten|replaced|practi[cs]e(_?trial)?|training(_?(trial|item))?|warm_?up|tutorial|trap|catch_?trial"
-    r"|attention_?(check|test|trial)|screening|failed_?((attention|quality)_?)?check)"
+    r"|attention_?(check|test|trial)|screening|failed_?((attention|quality)_?)?check|skip(ped)?|flagged|duplicated?|hidden|bot"
+    r"|preview|test_?(user|run|data)?|expired|failed|timed_?out|abandoned|ignored?|outlier|suspicious|fraud(ulent)?|cheater|banned"
+    r"|blocked)"
 )
 # Flags of rows that count, and dates of what ends a row.
 _COUNTS = re.compile(
-    r"(is_?|was_?)?(latest|current|valid|accept(ed)?|approved?|includ(ed?)|keep|kept|usable|submitted)"
-    r"(_?(annotation|label|row|version))?|passed_?((attention|quality)_?)?checks?"
+    r"(is_?|was_?)?(latest|current|valid|accept(ed)?|approved?|includ(ed?)|keep|kept|usable|submitted|completed?|finished|done"
+    r"|consent(ed)?|counted|eligible)"
+    r"(_?(annotation|label|row|version))?|passed(_?(attention|quality|screening))?(_?checks?)?"
 )
+# Reasons for which a row does not count, and shares of a survey that were done.
+_REASON = re.compile(
+    r"(exclu(ded?|sion)|reject(ed|ion)|remov(ed|al)|discard(ed)?|drop(ped)?|invalid)_?reason|reason_?(for_?)?"
+    r"(exclu(ded|sion)|reject(ed|ion)|removal)"
+)
+_PROGRESS = re.compile(r"progress|(percent|pct)_?(complete(d)?|done)|completion")
 _ENDED = re.compile(
     r"(deleted|removed|rejected|cancell?ed|discarded|superseded|archived|withdrawn|voided|invalidated|retracted)"
     r"_(at|on|date|time|timestamp)"
@@ -67,6 +77,49 @@ _REFUSED = frozenset(
         "removed",
     )
 )
+# Flags that may be said of items, too.
+_OF_ITEMS_TOO = re.compile(
+    r"(is_?|was_?)?(flagged|duplicated?|hidden|preview|test_?(user|run|data)?|expired|failed|outlier|suspicious|fraud(ulent)?|bot"
+    r"|banned|blocked|cheater|ignored?)"
+)
+# The same of studies and surveys, which may be said of items, too: of these all rows of an item have one.
+_ENDED_WORK = frozenset(
+    (
+        *(
+            "returned",
+            "timed out",
+            "timed-out",
+            "timedout",
+            "expired",
+            "abandoned",
+            "screened out",
+            "incomplete",
+            "unfinished",
+        ),
+        *(
+            "in progress",
+            "in_progress",
+            "skipped",
+            "failed",
+            "survey preview",
+            "preview",
+            "test",
+            "spam",
+            "bot",
+            "duplicate",
+        ),
+        *(
+            "flagged",
+            "withdrawn",
+            "superseded",
+            "disqualified",
+            "no consent",
+            "not consented",
+            "not submitted",
+            "revoked",
+        ),
+    )
+)
 # Columns that say what a row is, and what is no annotation of a worker among annotations of an item.
 _KIND = re.compile(r"((annotation|label|annotator|record|row|author|worker|source)_?)?(type|kind|source|origin|role)")
 _KIND_FLAG = re.compile(
@@ -88,6 +141,9 @@ _ITEM_ID = re.compile(
     r"(item|task|text|doc(ument)?|image|example|sample|question|unit|post|tweet|sentence|record|subject|hit|stimulus)_?"
     r"(id|number|no|key|name|index|uuid)?"
 )
+# Items of which each row has an input of its own, their share from which identifiers were used again, and such inputs.
+_FEW_ITEMS, _NEARLY = 3, 0.9
+_SHOWN = re.compile(r"tweet|passage|document|image|image_?url|url|file_?name|question_?text")
 # Frame attribute: columns on which the reader of the file has a note.
 NOTED = "crowdppl_noted"
 # Rows at the beginning of a table by which a column that is not used is judged.
@@ -99,7 +155,22 @@ _COUNT = re.compile(
 )
 # Names of columns of which the values are looked at. Inputs, which may be long texts, and further identifiers are looked at
 # where they were read anyway.
-_TELLING = (_STATUS, _COUNTS, _ENDED, _PART, _VERSION, _CORRECTED, _COUNT, _TRUE, _KIND, _KIND_FLAG, PLACE, PART)
+_TELLING = (
+    _STATUS,
+    _COUNTS,
+    _ENDED,
+    _REASON,
+    _PROGRESS,
+    _PART,
+    _VERSION,
+    _CORRECTED,
+    _COUNT,
+    _TRUE,
+    _KIND,
+    _KIND_FLAG,
+    PLACE,
+    PART,
+)
 # Kinds of types of numbers, and of dates and durations.
 _NUMBERS, _DATES = "iuf", "mM"
 # A date has a digit other than 0, which a date of zeros has not; that of the first year is the smallest of some programs.
@@ -183,9 +254,11 @@ def notes_on_columns(
         if name in used or name in named or isinstance(frame[name], pd.DataFrame) or _is_nested(frame[name]):
             continue
         if _STATUS.fullmatch(plain):
-            notes += _of_status(frame[name], plain, source)
+            notes += _of_status(frame[name], plain, items, source)
         elif _COUNTS.fullmatch(plain) or _ENDED.fullmatch(plain) or _PART.fullmatch(plain):
             notes += _of_rows_left(frame[name], plain, source)
+        elif _REASON.fullmatch(plain) or _PROGRESS.fullmatch(plain):
+            notes += _of_work(frame[name], plain, source)
         elif _VERSION.fullmatch(plain):
             notes += _of_versions(frame, used, name, source)
         elif _CORRECTED.fullmatch(plain):
@@ -241,21 +314,59 @@ def _distinct(column: pd.Series[Any] | pd.DataFrame) -> tuple[Array, Array] | No
     return np.asarray(codes), np.asarray(values, dtype=object)
 
 
-def _of_status(column: pd.Series[Any], plain: str, source: str) -> list[str]:
+def _of_status(column: pd.Series[Any], plain: str, items: Callable[[], Array | None], source: str) -> list[str]:
     is_flag = not re.search("status|state|decision", plain)
     if column.dtype.kind in _DATES:
         return []
     # Of numbers, which may be many, these can be flags.
     counts = _values(column[column.isin((0, 1))] if column.dtype.kind in _NUMBERS else column)
-    wanted = _YES if is_flag else _REFUSED
+    if is_flag and not set(counts.index) <= _YES | _NO:
+        return []
+    wanted = _YES if is_flag else _REFUSED | _ENDED_WORK
     refused = [value for value in counts.index if value in wanted]
     size = int(counts[refused].sum()) if refused else 0
     if not 0 < size < len(column):
+        return []
+    of_items_too = _OF_ITEMS_TOO.fullmatch(plain) if is_flag else not _REFUSED.intersection(refused)
+    if of_items_too and _of_item(column, items):
         return []
     rows = "1 row has" if size == 1 else f"{size:,} rows have"
     return [
         f"{source}: {rows} {listed(refused, 3)} in the column {str(column.name)!r}, which is not used; if these annotations are "
         f"not to count, drop the rows"
+    ]
+
+
+def _of_item(column: pd.Series[Any], items: Callable[[], Array | None]) -> bool:
+    """Return whether a column says something of items: of several rows of one, all have the same value, for several items."""
+    of_item, known = items(), _codes(column)
+    if of_item is None or known is None:
+        return False
+    given = of_item >= 0
+    pairs = np.unique(of_item[given].astype(np.int64) * (int(known.max(initial=0)) + 2) + known[given] + 1)
+    size = int(of_item.max(initial=-1)) + 1
+    rows = np.bincount(of_item[given], minlength=size)
+    # Each item has one of the values, and of most items there are several rows.
+    return len(pairs) == int((rows > 0).sum()) and 2 * int((rows > 1).sum()) > size
+
+
+def _of_work(column: pd.Series[Any], plain: str, source: str) -> list[str]:
+    """Return a note on rows with a reason for which they do not count, or of work that was not done to its end."""
+    if _REASON.fullmatch(plain):
+        size, what = _with_words(column), "a reason"
+    else:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        full = float(np.nanmax(numbers)) if np.isfinite(numbers).any() else 0.0
+        size = int((numbers < full).sum()) if full in (1.0, 100.0) and not np.isnan(numbers).any() else 0
+        what = f"less than {full:g}"
+        if 2 * size >= len(column):
+            return []
+    if not 0 < size < len(column):
+        return []
+    rows = "1 row has" if size == 1 else f"{size:,} rows have"
+    return [
+        f"{source}: {rows} {what} in the column {str(column.name)!r}, which is not used; if these annotations are not to count, "
+        f"drop the rows"
     ]
 
 
@@ -290,6 +401,15 @@ def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
         f"{source}: {rows} {what} in the column {str(column.name)!r}, which is not used; if these annotations are not to count, "
         f"drop the rows"
     ]
+
+
+def _with_words(column: pd.Series[Any]) -> int:
+    """Return how many values are words other than those for nothing."""
+    known = _distinct(column)
+    if known is None:
+        return 0
+    stated = [text not in _NO_LABEL | _NO | MARKS | EITHER for text in map(_plain, known[1])]
+    return int(np.array([*stated, False])[known[0]].sum())
 
 
 def _with_date(column: pd.Series[Any]) -> int:
@@ -436,11 +556,19 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
     different = np.bincount(of_pair, minlength=len(names))
     repeated = np.bincount(of_pair[rows > 1], minlength=len(names))
     several = names[(different > 1) & (repeated == different)]
+    each = ", each in several rows"
     if not len(several):
-        return []
+        # A remark is a text, but no file.
+        if not _SHOWN.fullmatch(str(shown.name).strip().lower().replace(" ", "_")):
+            return []
+        rows_of = np.bincount(of_item[given], minlength=len(names))
+        apart = (different == rows_of) & (rows_of > 1)
+        if not given.all() or len(pair) != len(inputs) or apart.sum() < max(_FEW_ITEMS, _NEARLY * (rows_of > 1).sum()):
+            return []
+        several, each = names[apart], ""
     return [
         f"{source}: {len(several):,} {'item has' if len(several) == 1 else 'items have'} different values in the column "
-        f"{str(shown.name)!r} ({listed(several.tolist(), 3)}), each in several rows; if an identifier was used for several "
+        f"{str(shown.name)!r} ({listed(several.tolist(), 3)}){each}; if an identifier was used for several "
         f"items, make it unique, or name the column of items with task=..."
     ]
 

@@ -17,7 +17,7 @@ from crowdppl.errors import listed
 Array = npt.NDArray[Any]
 
 # Classes of a scale, and more of them than are compared.
-_FEWEST, _MOST = 4, 12
+_FEWEST, _FEWEST_SHIFTED, _MOST = 4, 2, 12
 # Pairs of annotations of an item, and annotations of the lowest label by each worker on the mean, from which this is no chance.
 _PAIRS, _TIMES = 20, 2
 # Annotations by which scales are compared, at most.
@@ -35,6 +35,7 @@ _COUNTED, _NUMBERS = (
     re.compile(r"(?P<label>[^\W\d](?:.*\S)?)(?:\s*[(\[]\s*(?:n\s*)?(?:=\s*)?\d+\s*[)\]]|\s+\d{1,3} ?%)"),
     3,
 )
+_WHOLE = re.compile(r"[0-9]{1,2}")
 _PERCENT = re.compile(r"\d{1,3}([.,]\d+)?\s*%")
 
 
@@ -52,6 +53,10 @@ def notes_on_scales(label: Array, worker: Array, item: Array, labels: Array, wor
     if labels.dtype.kind == "i":
         return _of_far(label, labels, where) or _of_shift(label, worker, item, labels, workers, where)
     names = [str(name) for name in labels.tolist()]
+    if _FEWEST_SHIFTED < len(names) <= _MOST and all(map(_WHOLE.fullmatch, names)):
+        numbers = labels.astype(np.int64)
+        rank = np.argsort(np.argsort(numbers))
+        return _of_shift(rank[label], worker, item, np.sort(numbers), workers, where)
     return _of_counted(names, where) + _of_percent(names, where) + _of_spellings(label, worker, item, names, where)
 
 
@@ -81,7 +86,7 @@ def _of_far(label: Array, labels: Array, where: str) -> list[str]:
 def _of_shift(label: Array, worker: Array, item: Array, labels: Array, workers: Array, where: str) -> list[str]:
     """Return a note where some workers never give the highest label, all others never the lowest, and both agree if shifted."""
     size = len(labels)
-    if not _FEWEST < size <= _MOST or np.ptp(labels) != size - 1 or len(workers) < 2:
+    if not _FEWEST_SHIFTED < size <= _MOST or np.ptp(labels) != size - 1 or len(workers) < 2:
         return []
     lowest, highest = (np.bincount(worker[label == n], minlength=len(workers)) for n in (0, size - 1))
     low = lowest > 0
@@ -93,8 +98,14 @@ def _of_shift(label: Array, worker: Array, item: Array, labels: Array, workers: 
     np.add.at(counts, (low[worker[:_ROWS]].astype(np.int64), at, label[:_ROWS]), 1)
     above, below = counts
     pairs = int((above.sum(1) * below.sum(1)).sum())
+    if pairs < _PAIRS:
+        return []
+    # Beyond chance: of few labels, more pairs are equal after the shift whatever they mean.
+    chance = np.outer(*(side[above.sum(1) * below.sum(1) > 0].sum(0) / side.sum() for side in counts))
     equal, shifted = int((above * below).sum()), int((above[:, 1:] * below[:, :-1]).sum())
-    if pairs < _PAIRS or shifted - equal < _STANDARD_ERRORS * np.sqrt(shifted + equal):
+    shares = float(np.trace(chance)), float(np.trace(chance, offset=-1))
+    gain = shifted - equal - pairs * (shares[1] - shares[0])
+    if gain < _STANDARD_ERRORS * np.sqrt(pairs * (sum(shares) - (shares[1] - shares[0]) ** 2)):
         return []
     names = [str(workers[np.flatnonzero(side)[0]]) for side in (low, ~low)]
     first, last = int(labels[0]), int(labels[-1])

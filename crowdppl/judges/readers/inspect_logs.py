@@ -56,6 +56,7 @@ def inspect(content: Content, rows: Collector) -> None:
         item = first(sample, "id")
         if item is None:
             raise DataError(f"{content.name}, sample {n + 1}: no id; write the log again with Inspect")
+        rows.shown(item, sample.get("input"))
         scores = mapping(sample.get("scores") or _single(sample))
         if not scores:
             rows.drop("samples without scores" if sample.get("error") is None else "samples that ended with an error")

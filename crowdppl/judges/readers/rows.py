@@ -68,6 +68,13 @@ class Collector:
         self.notes: list[str] = []
         self.passing: Any = None
         self.outputs: dict[tuple[Any, Any], dict[Any, int]] = {} if outputs is None else outputs
+        self._inputs: dict[str, set[str]] = {}
+
+    def shown(self, item: Any, given: Any) -> None:
+        """Remember what an item of this file was: an identifier that was used twice has several."""
+        if given is not None:
+            name = str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+            self._inputs.setdefault(name, set()).add(json.dumps(given, default=str, sort_keys=True))
 
     def answer(self, item: Any, system: Any, output: Any) -> int:
         """Return the number of an answer of a system to an item, from 1: the same for the same output.
@@ -146,10 +153,21 @@ class Collector:
                 row["item"] = f"{other.task}/{row['item']}"
         self.rows += other.rows
         self.people += other.people
-        self.notes += other.notes
+        self.notes += [*other.notes, *other.reused()]
         self.passing = other.passing
         for reason, count in other.left_out.items():
             self.left_out[f"{reason} of {other.source}"] = count
+
+    def reused(self) -> list[str]:
+        """Return a note on identifiers that stand for several inputs in this file."""
+        several = [item for item, given in self._inputs.items() if len(given) > 1]
+        if not several:
+            return []
+        have = "1 item has" if len(several) == 1 else f"{len(several):,} items have"
+        return [
+            f"{self.source}: {have} different inputs ({listed(several, 3)}), which are read as one item; if an identifier was "
+            f"used for several samples, make it unique"
+        ]
 
     def finish(self, kind: str, description: str, metric: str | Sequence[str] | None = None) -> VerdictRows:
         """Return the verdicts.
@@ -179,6 +197,7 @@ class Collector:
         if again := _again(self.rows):
             why = "if a log continues another one, leave the earlier one out, since they count twice"
             self.notes.append(f"{self.source}: {again:,} verdicts equal another one on the same sample; {why}")
+        self.notes += _of_identifiers(self.rows, self.source)
         _tell_samples_apart([*self.rows, *self.people])
         rows, people = self._chosen(metric)
         metrics = list(dict.fromkeys(row["metric"] for row in rows))
@@ -196,7 +215,7 @@ class Collector:
             }
             for row in rows
         ]
-        notes = [f"{self.source}: read as {description}, {len(rows):,} verdicts", *self.notes]
+        notes = [f"{self.source}: read as {description}, {len(rows):,} verdicts", *self.notes, *self.reused()]
         notes += [f"{self.source}: {count:,} {reason} left out" for reason, count in self.left_out.items()]
         if len(metrics) > 1:
             notes.append(
@@ -264,6 +283,16 @@ def _name_models(rows: list[dict[str, Any]]) -> None:
 
 def _hashable(value: Any) -> Any:
     return value if isinstance(value, (str, int, type(None))) else json.dumps(value, sort_keys=True, default=str)
+
+
+def _of_identifiers(rows: Sequence[Mapping[str, Any]], source: str) -> list[str]:
+    """Return a note where identifiers are written as a number and as text, which are one item."""
+    numbers_of = {str(row["item"]) for row in rows if isinstance(row["item"], numbers.Real)}
+    both = sorted(numbers_of & {row["item"] for row in rows if isinstance(row["item"], str)})
+    if not both:
+        return []
+    what = "1 identifier is" if len(both) == 1 else f"{len(both):,} identifiers are"
+    return [f"{source}: {what} written as a number and as text ({listed(both, 3)}); each is one item"]
 
 
 def _again(rows: list[dict[str, Any]]) -> int:

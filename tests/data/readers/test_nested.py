@@ -3,11 +3,12 @@
 import json
 
 import pandas as pd
+import pyarrow.parquet
 import pytest
 from commands import run
 
 import crowdppl
-from crowdppl.errors import DataError, FileError
+from crowdppl.errors import DataError, FileError, silent
 
 SAID = ["xxy", "xyy", "yyx"]
 
@@ -21,6 +22,10 @@ def items(key="annotations", worker="annotator", label="label", user=str, **othe
         }
         for n, row in enumerate(SAID)
     ]
+
+
+def by_worker(key):
+    return [{"id": n, "text": f"t{n}", key: dict(zip("uvw", row, strict=True))} for n, row in enumerate(SAID)]
 
 
 def read(tmp_path, content, **options):
@@ -47,6 +52,11 @@ EXPECTED = [(n, w, said) for n, row in enumerate(SAID) for w, said in zip("uvw",
         [{"id": 9, "text": "t9", "annotations": []}, *items()],
         [*({"id": n, "text": "t", "annotations": []} for n in range(9, 130)), *items()],
         [{"id": n, "annotator_ids": ["u", "v", "w"], "annotator_labels": list(row)} for n, row in enumerate(SAID)],
+        *(by_worker(key) for key in ("votes", "labels", "annotations", "ratings", "responses", "raters")),
+        {"data": by_worker("votes")},
+        [{"id": row["id"], "data": {"votes": row["votes"]}} for row in by_worker("votes")],
+        [{**row, "votes": {w: {"label": s, "time": 3} for w, s in row["votes"].items()}} for row in by_worker("votes")],
+        [{**row, "votes": row["votes"] | {"z": None}} for row in by_worker("votes")],
     ],
 )
 def test_items_with_annotations(content, tmp_path):
@@ -205,3 +215,34 @@ def test_records_that_nobody_rated_are_counted(tmp_path):
     assert given(data) == [(0, "u", "x"), (0, "v", "y")]
     assert any("4 records have neither workers nor labels" in note for note in data.notes)
     assert any("workers stand in 'raters', and their labels in 'ratings'" in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"cat": 3, "dog": 1},
+        {"cat": 0.7, "dog": 0.3},
+        {"sentiment": "pos", "topic": "sports"},
+        {"fluency": 4, "clarity": 4},
+        {"toxic": True, "spam": False},
+        {"q1": "yes", "q2": "yes"},
+        {"yes": "x", "no": "x"},
+    ],
+)
+def test_keys_that_may_be_classes_or_questions_are_asked_about(held, tmp_path):
+    content = [{"id": n, "text": "t", "labels": held} for n in range(4)]
+    with pytest.raises(FileError, match=r"objects with the keys .* stand under 'labels'; if these are workers"):
+        read(tmp_path, content)
+    with silent():
+        assert read(tmp_path, content, format="nested").workers.tolist() == list(held)
+
+
+def test_numbers_of_named_workers_and_objects_in_parquet(tmp_path):
+    content = [{"id": n, "ratings": {"annotator_1": n % 3, "annotator_2": 1}} for n in range(4)]
+    assert read(tmp_path, content).workers.tolist() == ["annotator_1", "annotator_2"]
+    kind = pyarrow.map_(pyarrow.string(), pyarrow.string())
+    for votes in (None, kind):
+        rows = [row["votes"] if votes is None else list(row["votes"].items()) for row in by_worker("votes")]
+        table = pyarrow.table({"id": range(3), "votes": pyarrow.array(rows, votes)})
+        pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+        assert given(crowdppl.read(tmp_path / "x.parquet")) == EXPECTED

@@ -6,7 +6,7 @@ import pytest
 
 import crowdppl
 from crowdppl.data.readers import formats
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, silent
 
 
 def read(folder, text, **options):
@@ -229,3 +229,40 @@ def test_boxes_of_a_form(tmp_path):
     with pytest.raises(DataError, match="the same set"):
         crowdppl.read(path)
     assert crowdppl.read(path, several="join").labels.tolist() == ["cat", "cat;dog", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (",i0,i1,i2,i3\nann,x,y,x,x\nbob,x,x,x,y\ncem,y,x,x,x\n", "these look like items; if each row is of a worker, transpose"),
+        ("ann,bob,cem\nx,y,x\ny,y,y\n", "the items, 'x', 'y', are labels: the column 'ann' is probably that of a worker"),
+        ("item,ann 2024-01-01,ann 2024-02-01,bob 1.2.2024\n1,x,y,x\n2,y,y,y\n3,x,x,y\n", "end in a date, such as 'ann 2024"),
+    ],
+)  # fmt: skip
+def test_rows_and_columns_in_another_part(tmp_path, text, said):
+    assert any(said in note for note in read(tmp_path, text).notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",a1,a2,a3,a4\nann,x,y,x,x\nbob,x,x,x,y\ncem,y,x,x,x\n",
+        ",i0,i1\na,x,y\nb,x,x\nc,y,x\n",
+        "item,ann,bob,cem\nx,y,x,x\ny,y,y,x\n",
+        "item,ann 2024-01-01,bob 2024-01-01,cem 2024-01-02\n1,x,y,x\n2,y,y,y\n3,x,x,y\n",
+    ],
+)
+def test_rows_and_columns_in_their_part(tmp_path, text):
+    assert not any(
+        "transpose" in note or "are labels" in note or "a date" in note for note in read(tmp_path, text).notes
+    )
+
+
+@pytest.mark.parametrize(
+    "word", ["#NV", "#WERT!", "#BEZUG!", "#VALEUR!", "#\u00a1REF!", "#\u0417\u041d\u0410\u0427!", "#N/B", "#WAARDE!"]
+)
+def test_errors_of_spreadsheets_in_other_languages(tmp_path, word):
+    text = "item,ann,bob,cem\n" + "".join(f"{n},x,y,{word if n == 1 else 'x'}\n" for n in range(4))
+    with silent():
+        assert any(f"{word!r} (1) taken for a class" in note for note in read(tmp_path, text).notes)
+        assert not any("taken for a class" in note for note in read(tmp_path, text.replace(word, "#Wow!")).notes)

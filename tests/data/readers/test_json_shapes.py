@@ -1,0 +1,74 @@
+"""JSON whose records stand deeper, under the names of items, or under those of workers."""
+
+import json
+
+import pytest
+
+import crowdppl
+from crowdppl.errors import FileError, silent
+
+SAID = {"ann": "xyxy", "bob": "xxxy", "cem": "yyxy"}
+LONG = [{"task": f"i{n}", "worker": w, "label": s} for w, said in SAID.items() for n, s in enumerate(said)]
+BY_WORKER = {w: [{"task": f"i{n}", "label": s} for n, s in enumerate(said)] for w, said in SAID.items()}
+VOTES = [{w: said[n] for w, said in SAID.items()} for n in range(4)]
+BY_ITEM = [{"id": f"i{n}", "text": f"t{n}", "votes": votes} for n, votes in enumerate(VOTES)]
+LISTS = {f"i{n}": [{"annotator": w, "label": s} for w, s in votes.items()] for n, votes in enumerate(VOTES)}
+
+
+def read(tmp_path, content):
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with silent():
+        return crowdppl.read(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        ({"result": {"data": LONG}}, "records stand under 'result.data'"),
+        ({"ok": True, "payload": {"page": {"rows_of_all": BY_ITEM}}}, "records stand under 'payload.page.rows_of_all'"),
+        ({"rows": [{"row_idx": n, "row": row} for n, row in enumerate(BY_ITEM)]}, "records stand under 'rows'"),
+        ({row["id"]: {"votes": row["votes"]} for row in BY_ITEM}, "the names of items are keys of an object"),
+        ({name: {"url": "u", "annotations": rows} for name, rows in LISTS.items()}, "the names of items are keys"),
+        (BY_WORKER, "the names of workers are keys of an object"),
+        ({"annotators": [{"name": w, "labels": rows} for w, rows in BY_WORKER.items()]}, "each record is of a worker, 'name'"),
+        ([{"user": w, "labels": {r["task"]: r["label"] for r in rows}} for w, rows in BY_WORKER.items()], "of a worker, 'user'"),
+        ([{"worker": w, "answers": rows} for w, rows in BY_WORKER.items()], "each record is of a worker, 'worker'"),
+    ],
+)  # fmt: skip
+def test_annotations_in_another_shape(content, where, tmp_path):
+    data = read(tmp_path, content)
+    names = data.items[data.item].tolist(), data.workers[data.worker].tolist(), data.labels[data.label].tolist()
+    assert sorted(zip(*names, strict=True)) == sorted((r["task"], r["worker"], r["label"]) for r in LONG)
+    assert any(where in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"model": {"name": "bert", "lr": 0.1}, "data": {"path": "x", "n": 3}},
+        {
+            "jobs": [
+                {"name": "a", "steps": [{"id": 1, "value": "x"}]},
+                {"name": "b", "steps": [{"id": 1, "value": "y"}]},
+            ]
+        },
+        {"train": [{"id": 1, "label": "x"}], "test": [{"id": 1, "label": "y"}]},
+        {"de": [{"id": 1, "label": "x"}], "en": [{"id": 2, "label": "y"}]},
+        {"users": [{"user": w, "items": [{"id": 1, "value": 3}]} for w in "ab"]},
+        [{"user": "a", "labels": ["x", "y"]}, {"user": "b", "labels": ["y"]}],
+        {"a": {"b": [{"x": 1}]}, "c": {"d": [{"x": 1}]}},
+    ],
+)
+def test_other_documents(content, tmp_path):
+    with pytest.raises(FileError, match="unknown format"):
+        read(tmp_path, content)
+
+
+def test_large_numbers_written_as_decimals(tmp_path):
+    text = ",".join(
+        f'{{"task": 12345678901234567{n}.0, "worker": "{w}", "label": "{"xy"[n % 2]}"}}' for n in range(4) for w in "ab"
+    )
+    (tmp_path / "x.json").write_text(f"[{text}]")
+    with silent():
+        notes = crowdppl.read(tmp_path / "x.json").notes
+    assert any("different ones may have become one" in note for note in notes)

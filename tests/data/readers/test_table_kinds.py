@@ -1,0 +1,100 @@
+"""Files of boxes, exports of REDCap, pages with a table, and files compressed twice: one line that says what to do."""
+
+import gzip
+import json
+import zipfile
+
+import pytest
+
+import crowdppl
+from crowdppl.errors import CrowdpplError, silent
+
+VIA = "filename,region_count,region_shape_attributes,region_attributes\n" + 'a.jpg,1,"{""name"":""rect""}","{}"\n' * 2
+VOC = "<annotation><folder>x</folder><filename>a.jpg</filename><object><name>dog</name></object></annotation>"
+BOX = {"label": "dog", "coordinates": {"x": 1, "y": 2, "width": 3, "height": 4}}
+
+
+def refusal(path, **options):
+    with pytest.raises(CrowdpplError) as caught:
+        crowdppl.read(path, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("a.json", json.dumps([{"image": "a.jpg", "annotations": [BOX]}] * 2), "polygons of CreateML under 'annotations'"),
+        ("a.odgt", '{"ID": "a", "gtboxes": [{"tag": "person", "hbox": [1, 2, 3, 4]}]}\n' * 2, "under 'gtboxes'"),
+        ("a.txt", "0 0.5 0.5 0.2 0.3\n1 0.3 0.2 0.1 1\n", "boxes of YOLO"),
+        ("a.txt", f"Car 0.00 0 -1.58{' 5.0' * 11}\n", "boxes of KITTI"),
+        ("a.txt", "1,1,794.27,247.59,71.245,174.88,-1,-1,-1,-1\n" * 2, "the MOT challenge"),
+        ("a.csv", "a.jpg,1,2,3,4,dog\nb.jpg,1,2,3,4,cat\n", "file, corners and class"),
+        ("a.csv", VIA, "'region_shape_attributes', 'region_attributes' are columns of boxes"),
+        ("a.csv", "filename,class,xmin,ymin,xmax,ymax\na.jpg,dog,1,2,3,4\n", "'xmin', 'ymin', 'xmax', 'ymax' are columns"),
+        ("a.csv", "ImageID,LabelName,XMin,XMax,YMin,YMax\na,dog,1,2,3,4\n", "'XMin', 'XMax', 'YMin', 'YMax' are columns"),
+        ("a.xml", VOC, "Pascal VOC"),
+        ("v/a.xml", VOC, "Pascal VOC"),
+    ],
+)  # fmt: skip
+def test_boxes(name, content, what, tmp_path):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    inputs = [path]
+    if "/" in name:
+        with zipfile.ZipFile(tmp_path / "v.zip", "w") as archive:
+            archive.writestr("a.xml", content)
+        inputs = [path.parent, tmp_path / "v.zip"]
+    for given in inputs:
+        assert what in refusal(given)
+        assert "a row for each label that somebody gave to an image" in refusal(given)
+
+
+def test_boxes_beside_workers_and_numbers_are_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label,xmin,ymin,xmax,ymax\na,u,x,1,2,3,4\na,v,y,1,2,3,4\n")
+    assert crowdppl.read(path).J == 2
+    path.write_text("image,annotator,class,xmin,ymin,xmax,ymax\na,u,x,1,2,3,4\n")
+    assert "name the task column with task=" in refusal(path)
+    path.write_text("1,0,1,-1,-1,-1\n0,1,1,-1,-1,-1\n1,1,-1,1,0,-1\n")
+    assert crowdppl.read(path, format="mace").N == 3
+
+
+HEAD = "record_id,redcap_event_name,redcap_repeat_instrument,redcap_repeat_instance"
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "advice"),
+    [
+        (f"{HEAD},diagnosis,r_complete", "1,e,r,1,benign,2", "worker='redcap_repeat_instance', task='record_id' and label="),
+        ("record_id,redcap_event_name,diagnosis", "1,e,benign", "unless 'redcap_event_name' does"),
+        (f"{HEAD},image_reader,diagnosis", "1,e,r,1,ann,benign", "use worker='image_reader', task='record_id' and label="),
+        ("record_id,redcap_survey_identifier,diagnosis", "1,e,benign", "does not say who rated"),
+        (f"{HEAD},diagnosis", "7--1,e,r,1,benign", "records such as '7--1' end in the number of the person"),
+    ],
+)  # fmt: skip
+def test_redcap(header, row, advice, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n{row}\n{row}\n")
+    assert "an export of REDCap" in refusal(path)
+    assert advice in refusal(path)
+
+
+def test_redcap_with_instances_as_raters(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEAD},diagnosis\n1,e,,,\n1,e,r,1,benign\n1,e,r,2,malignant\n2,e,r,1,benign\n2,e,r,2,benign\n")
+    with silent():
+        data = crowdppl.read(path, worker="redcap_repeat_instance", task="record_id", label="diagnosis")
+    assert (data.N, data.J, len(data.item)) == (2, 2, 4)
+
+
+def test_a_page_with_a_table_and_a_file_compressed_twice(tmp_path):
+    page = tmp_path / "a.xls"
+    page.write_text("<html><table><tr><th>task</th></tr><tr><td>a</td></tr></table></html>")
+    assert "a web page with a table, as some programs write under .xls" in refusal(page)
+    page.write_text("<html><form><table><tr><td><input name='user'></td></tr></table></form></html>")
+    assert "downloaded without signing in" in refusal(page)
+    twice = tmp_path / "a.csv.gz"
+    twice.write_bytes(gzip.compress(gzip.compress(b"task,worker,label\na,b,c\n")))
+    assert "is compressed twice" in refusal(twice)
