@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from crowdppl import Annotations
+from crowdppl.cli.display.computation import _intervals
 from crowdppl.inference.dependence import coinciding_errors, independence
 
 
@@ -87,7 +88,8 @@ def test_a_textbook_crowd_of_many_classes(classes):
     assert abs((table["share_correct"] - given).mean()) < 0.03
     held = (table["share_correct_low"] <= given) & (given <= table["share_correct_high"])
     assert held.mean() > 0.75
-    assert "OneCoin" in posterior.correlation or "one-coin" in posterior.correlation
+    assert posterior.correlation.endswith("this share of the draws comes from OneCoin.")
+    assert _intervals(posterior).startswith("Errors of workers are independent with probability 9")
 
 
 @pytest.mark.parametrize("kind", ["classes", "items"])

@@ -15,6 +15,9 @@ from crowdppl.posterior.posterior import Posterior
 if TYPE_CHECKING:
     from crowdppl import report
 
+# Probability of independent errors from which the summary says so.
+SAID = 0.1
+
 
 def show_actions(actions: report.Actions, posterior: Posterior) -> None:
     """Print what to do, in a few lines: the same as the report's first screen."""
@@ -64,8 +67,12 @@ def _intervals(posterior: Posterior) -> str:
     """Return what intervals allow for, in one sentence."""
     if posterior.kind == "point":
         return "There are point estimates only, without intervals."
-    errors = "allow for errors that workers share" if posterior.calibrated else "take errors of workers as independent"
     narrow = ", and are too narrow on public data" if posterior.coverage.endswith(NARROW) else ""
+    mixture = posterior.info.get("independence")
+    if mixture is not None and mixture["probability"] >= SAID:
+        independent = f"Errors of workers are independent with probability {mixture['probability']:.0%}"
+        return f"{independent}; intervals average over this and errors that they share{narrow}."
+    errors = "allow for errors that workers share" if posterior.calibrated else "take errors of workers as independent"
     return f"Intervals {errors}{narrow}."
 
 
