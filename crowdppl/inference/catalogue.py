@@ -210,15 +210,14 @@ def _with_token_features(data: Annotations, model: AnnotationModel) -> Choice:
 
 
 def _sparse_and_even(data: Annotations) -> str | None:
-    """Return why one number describes each worker where errors are independent; ``None`` if a matrix does."""
+    """Return why one number describes each worker; ``None`` if data determine matrices, or if errors coincide."""
     from crowdppl.inference.dependence import coinciding_errors, independence
 
     if data.A >= independence.LEAST_EACH * data.J * data.K * (data.K - 1) or not coinciding_errors.are_even(data):
         return None
-    few = (
-        f"workers gave {labels_of_each_class(data):.1f} labels for each class, few for a confusion matrix of their own"
-    )
-    return f"{MANY_CLASSES} was fitted: {few}, and errors seem to be spread evenly; model={LARGE!r} fits matrices all the same"
+    each = labels_of_each_class(data)
+    few = f"workers gave {each:.1f} labels for each class, few for a confusion matrix of their own"
+    return f"{few}, and errors seem to be spread evenly"
 
 
 def choice_of(model: str | AnnotationModel | LinearGaussian, data: Annotations) -> Choice:
@@ -264,7 +263,8 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
         if reads_by_default(data):
             return _with_features(data, LARGE, note)
         if (sparse := _sparse_and_even(data)) is not None:
-            return Choice(named_model(MANY_CLASSES), sparse if note is None else f"{note}. {sparse}")
+            sentence = f"{MANY_CLASSES} was fitted: {sparse}; model={LARGE!r} fits matrices all the same"
+            return Choice(named_model(MANY_CLASSES), sentence if note is None else f"{note}. {sentence}")
         independence = (
             f"{LARGE} was fitted: where annotations of one item are independent, no item leads workers astray, which {DEFAULT} "
             f"is about; model={DEFAULT!r} fits it all the same"
@@ -276,7 +276,9 @@ def default_model(data: Annotations, *, independent: bool = False) -> Choice:
     cost = f"with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long"
     other = f"model={DEFAULT!r} fits it all the same"
     each = labels_of_each_class(data)
+    few: str | None = f"workers gave {each:.1f} labels for each class, too few for a confusion matrix of their own"
     if each >= EACH_CLASS:
+        few = _sparse_and_even(data)
+    if few is None:
         return Choice(named_model(LARGE), f"{LARGE} was fitted: {cost}; {other}")
-    few = f"workers gave {each:.1f} labels for each class, too few for a confusion matrix of their own"
     return Choice(named_model(MANY_CLASSES), f"{MANY_CLASSES} was fitted: {cost}, and {few}; {other}")

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from crowdppl import Annotations
 from crowdppl.cli.display.computation import _intervals
+from crowdppl.inference import catalogue
 from crowdppl.inference.dependence import coinciding_errors, independence
 
 
@@ -129,3 +130,11 @@ def test_the_model_of_independent_errors():
         chosen[kind] = posterior.info["model"]
         assert ("one-coin was fitted" in " ".join(posterior.notes)) == (kind == "even")
     assert chosen == {"even": "one-coin", "classes": "dawid-skene"}
+
+
+def test_many_classes_without_matrices(monkeypatch):
+    """Where item effects would take too long, a crowd with even errors is described by one number for each worker, too."""
+    monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
+    chosen = {kind: catalogue.default_model(crowd(kind)[0]) for kind in ("even", "classes")}
+    assert [catalogue.model_name(one.model) for one in chosen.values()] == ["one-coin", "dawid-skene"]
+    assert "errors seem to be spread evenly; model='item-effects' fits it" in chosen["even"].note

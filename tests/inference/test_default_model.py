@@ -1,5 +1,7 @@
 """The model and the engine of a fit that names none."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from crowdppl.data import datasets
 from crowdppl.errors import OptionError
 from crowdppl.inference import catalogue
 from crowdppl.inference.catalogue import DEFAULT, LARGE, MANY_CLASSES
+from crowdppl.inference.dependence import coinciding_errors
 
 
 def ran(posterior):
@@ -36,6 +39,7 @@ def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
     assert not [note for note in quiet_fit(data, independent=False).notes if "was fitted" in note]
     monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
     monkeypatch.setattr(catalogue, "EACH_CLASS", 0.0)
+    monkeypatch.setattr(coinciding_errors, "EVEN", -math.inf)
     posterior = quiet_fit(data, independent=False)
     assert ran(posterior) == (LARGE, "em")
     assert posterior.notes[-1].startswith("dawid-skene was fitted: with 3 classes, ")
@@ -58,9 +62,10 @@ def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
     ],
 )
 def test_what_takes_too_long(items, workers, classes, annotations, name):
-    """The number of classes counts most."""
-    frame = pd.DataFrame({"n": range(annotations)})
-    frame = pd.DataFrame({"task": frame.n % items, "worker": frame.n // items % workers, "label": frame.n % classes})
+    """The number of classes counts most; every other worker errs, as the others who do."""
+    n = np.arange(annotations)
+    item, worker = n % items, n // items % workers
+    frame = pd.DataFrame({"task": item, "worker": worker, "label": (item + worker % 2) % classes})
     data = crowdppl.Annotations.from_frame(frame, workers=range(workers), repeats="keep", kind="nominal")
     model, note, *_ = catalogue.default_model(data)
     assert catalogue.model_name(model) == name
@@ -93,6 +98,7 @@ def test_features_are_left_unread_where_reading_them_would_take_too_long(indepen
     assert catalogue.reads_by_default(data)
     monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
     monkeypatch.setattr(catalogue, "EACH_CLASS", 0.0)
+    monkeypatch.setattr(coinciding_errors, "EVEN", -math.inf)
     assert not catalogue.reads_by_default(data)
     model, note, *_ = catalogue.default_model(data, independent=independent)
     assert catalogue.model_name(model) == LARGE
