@@ -383,7 +383,8 @@ defaults. The *better baseline* is the better of these two on each set. Known tr
 
 `crowdppl.fit` and `crowdppl fit` take item effects by EM where no model is named, `model="item-effects", method="em"`. Where
 that would take too long, mainly for many classes, they take Dawid–Skene by EM, or one number for each worker where the worker of
-the mean annotation gave fewer than five labels for each class ([plausible crowds](plausible-crowds.md)), and say so."""
+the mean annotation gave fewer than five labels for each class ([plausible crowds](plausible-crowds.md)), or where errors seem to
+be spread evenly ([many classes](many-classes.md)), and say so."""
     ]
     if missing:
         parts.append(f"Not run: {', '.join(missing)}.")

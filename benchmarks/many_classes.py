@@ -200,8 +200,8 @@ classes with even errors labels are as good as by matrices or better (6 classes,
 stated probabilities are nearer to what is correct (.921 and .966).
 
 Where item effects would take too long, mainly for many classes, the default is Dawid and Skene's model, or one accuracy for each
-worker where errors are spread evenly or labels are few. Crowds of 40 and 30 classes (40 and 20 workers; 6 and 10 labels of a worker
-for each class) with errors that are shared, means over two of each kind, by matrices and by one accuracy:
+worker where errors are spread evenly or labels are few. Crowds of 40 and 30 classes (40 and 20 workers; 6 and 10 labels of a
+worker for each class), means over two of each kind, by matrices and by one accuracy:
 
 | errors | correct | log loss | share correct: bias (held) |
 |---|---|---|---|
