@@ -26,6 +26,8 @@ DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", 
 # In place of the large one where workers have fewer annotations for each class than this, those of the mean annotation: the prior
 # then decides what a matrix of their own says. Workers with few annotations among others with many do not decide it.
 MANY_CLASSES, EACH_CLASS = "one-coin", 5.0
+# Annotations for each free number of the workers' matrices below which the same model is fitted if errors are spread evenly.
+EACH_NUMBER = 5.0
 TOKENS, SETS, COVARIATES = "sequential-workers", "label-sets", "accuracy-regression"
 FEATURES = "features-and-effects"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
@@ -211,9 +213,9 @@ def _with_token_features(data: Annotations, model: AnnotationModel) -> Choice:
 
 def _sparse_and_even(data: Annotations) -> str | None:
     """Return why one number describes each worker; ``None`` if data determine matrices, or if errors coincide."""
-    from crowdppl.inference.dependence import coinciding_errors, independence
+    from crowdppl.inference.dependence import coinciding_errors
 
-    if data.A >= independence.LEAST_EACH * data.J * data.K * (data.K - 1) or not coinciding_errors.are_even(data):
+    if data.A >= EACH_NUMBER * data.J * data.K * (data.K - 1) or not coinciding_errors.are_even(data):
         return None
     each = labels_of_each_class(data)
     few = f"workers gave {each:.1f} labels for each class, few for a confusion matrix of their own"

@@ -89,7 +89,7 @@ def fitted(
                     draws = draw(bound, arranged)
                 else:
                     draws = ENGINES[engine](bound, arranged, TYPES[engine](**options), Hooks(report, keep))
-                    if work.default and work.effect is None and isinstance(work.model, DawidSkene):
+                    if work.default and work.effect is None and isinstance(work.model, DawidSkene | OneCoin):
                         draws = starting_from_the_crowd(draws, arranged)
             stream = random_state(data.device)
             fit = _evaluated(work, bound, data, draws, mixture=draw is None)

@@ -12,6 +12,8 @@ items are. As many of each class would be forty in all with ten classes, and des
 good one. A worker of many annotations is described by these, one of few by the crowd, unless the annotations are rather those of
 somebody who guesses: then by equal shares of all labels, worth as much. Ten classes and a crowd of .9, thirty guesses: with the
 rows of the crowd the accuracy of .10 is said to be .24, with either .10. The point, and with it the labels, is the model's.
+
+Workers who are described by one accuracy start likewise, with that of the crowd.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.inference.dependence.design_effect import START
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.engines.em import swept
-from crowdppl.model.base import Parameters
+from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
+from crowdppl.model.priors import symmetric_confusion
 from crowdppl.models.dawid_skene import DawidSkene
+from crowdppl.models.one_coin import OneCoin
 
 # Share of a row that is spread over all labels, and the smallest pseudo-count: a Dirichlet distribution needs some of each.
 EVEN, LEAST = 0.01, 1e-6
@@ -43,26 +47,39 @@ STARTED = (
 
 
 def starting_from_the_crowd(draws: Draws, data: Annotations) -> Draws:
-    """Return draws by EM of Dawid and Skene's model with the crowd's rows as the prior of each worker's.
+    """Return draws by EM with what is known of the crowd as the prior of each worker.
 
     Args:
-        draws: of that model, as :func:`crowdppl.inference.engines.em.em` returns them; returned as they are where they have been
-            drawn already, do not come from a sweep, or know a single class.
+        draws: of Dawid and Skene's model, or of that of one coin, as :func:`crowdppl.inference.engines.em.em` returns them;
+            returned as they are where they have been drawn already, do not come from a sweep, or know a single class.
         data: the annotations, in the layout of the model.
     """
     if draws.later is None or draws.point is None or data.K < 2:
         return draws
     number = data.annotations_per_worker.to(data.dtype)
-    rows = (number[:, None, None] * draws.point["confusion"]).sum(0) / number.sum().clamp(min=1)  # (K, K)
-    rows = (1 - EVEN) * rows + EVEN / data.K
-    prior = (START * draws.point["prevalence"][:, None] * rows).clamp(min=LEAST)
-    guess = (prior.sum(-1, keepdim=True) / data.K).expand_as(prior)
-    of_crowd, of_guesses = (
-        bind(DawidSkene(concentration=tuple(map(tuple, one.tolist()))), data) for one in (prior, guess)
-    )
-    chance = guessing(expected_counts(of_crowd, data, draws.point), rows)
-    later = partial(_drawn, (of_crowd, of_guesses), chance, data, draws.point, draws.count)
+    weight = number / number.sum().clamp(min=1)
+    if "accuracy" in draws.point:
+        mean = float((weight * draws.point["accuracy"]).sum())
+        rows = symmetric_confusion(torch.full((1,), (1 - EVEN) * mean + EVEN / data.K, dtype=data.dtype), data.K)
+        models = _coin(float(rows[0, 0])), _coin(1 / data.K)
+    else:
+        rows = (weight[:, None, None] * draws.point["confusion"]).sum(0)  # (K, K)
+        rows = (1 - EVEN) * rows + EVEN / data.K
+        prior = (START * draws.point["prevalence"][:, None] * rows).clamp(min=LEAST)
+        models = _matrices(prior), _matrices((prior.sum(-1, keepdim=True) / data.K).expand_as(prior))
+    bound = bind(models[0], data), bind(models[1], data)
+    chance = guessing(expected_counts(bound[0], data, draws.point), rows)
+    later = partial(_drawn, bound, chance, data, draws.point, draws.count)
     return replace(draws, later=later, interval_method=draws.interval_method + STARTED)
+
+
+def _matrices(prior: Tensor) -> AnnotationModel:
+    return DawidSkene(concentration=tuple(map(tuple, prior.tolist())))
+
+
+def _coin(accuracy: float) -> AnnotationModel:
+    """Return the model of one coin with a prior that is worth ``START`` annotations, as far as its flat part leaves it."""
+    return OneCoin(prior_correct=max(START * accuracy - 1, 0.0), prior_incorrect=max(START * (1 - accuracy) - 1, 0.0))
 
 
 def expected_counts(model: BoundModel, data: Annotations, point: Parameters) -> Tensor:
@@ -92,7 +109,9 @@ def _drawn(
     drawn = swept(models[0], data, point, count, passes)
     if float(chance.max()) < NEGLIGIBLE:
         return drawn
-    other = swept(models[1], data, point, count, passes)["confusion"]  # (1, count, J, K, K)
-    guesses = torch.rand(other.shape[:3], dtype=data.dtype, device=data.device) < chance
-    drawn["confusion"] = torch.where(guesses[..., None, None], other, drawn["confusion"])
+    other = swept(models[1], data, point, count, passes)
+    site = "accuracy" if "accuracy" in other else "confusion"  # (1, count, J, ...)
+    guesses = torch.rand(other[site].shape[:3], dtype=data.dtype, device=data.device) < chance
+    apart = guesses.reshape(guesses.shape + (1,) * (other[site].dim() - 3))
+    drawn[site] = torch.where(apart, other[site], drawn[site])
     return drawn

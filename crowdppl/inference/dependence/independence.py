@@ -230,7 +230,8 @@ def _by_one_number(data: Annotations, probability: Tensor, count: int) -> Indepe
     truth = _reported(model, data, draws)
     if _contradicted(truth, probability, data):
         return None
-    return Independence(independent, z, model, replace(draws, passes=None), truth)
+    draws = starting_from_the_crowd(replace(draws, passes=None), arranged)
+    return Independence(independent, z, model, draws, truth)
 
 
 def _several(data: Annotations) -> int:
