@@ -20,6 +20,7 @@ from crowdppl.inference.dependence import coinciding_errors, independence
 
 # Classes, workers, items; each item has five annotations.
 SIZES = {
+    "3 classes, 30 workers, 300 items": (3, 30, 300),
     "6 classes, 40 workers, 1,000 items": (6, 40, 1_000),
     "10 classes, 40 workers, 500 items": (10, 40, 500),
     "20 classes, 100 workers, 1,000 items": (20, 100, 1_000),
@@ -29,6 +30,7 @@ EACH = 5
 KINDS = {
     "even": "independent",
     "classes": "independent, one class for each mostly",
+    "workers": "independent, one class for each and worker mostly",
     "items": "hard items with a common wrong label",
     "hard": "hard items, errors spread evenly",
 }
@@ -48,14 +50,18 @@ def crowd(seed: int, kind: str, classes: int, workers: int, items: int) -> tuple
     if kind in ("items", "hard"):
         chance = np.where((rng.random(items) < 0.3)[item], 0.45, chance)
     anywhere = truth[item] + rng.integers(1, classes, len(item))
-    one = {"classes": truth + 1, "items": truth + rng.integers(1, classes, items)}.get(kind)
-    wrong = anywhere if one is None else np.where(rng.random(len(item)) < 0.7, one[item], anywhere)
+    one = {
+        "classes": truth[item] + 1,
+        "workers": truth[item] + rng.integers(1, classes, (workers, classes))[worker, truth[item]],
+        "items": (truth + rng.integers(1, classes, items))[item],
+    }.get(kind)
+    wrong = anywhere if one is None else np.where(rng.random(len(item)) < 0.7, one, anywhere)
     label = np.where(rng.random(len(item)) < chance, truth[item], wrong % classes)
     return Annotations.from_arrays(item, worker, label, labels=range(classes)), truth
 
 
-def scores(posterior: Posterior, truth: np.ndarray) -> list[float]:
-    """Return the probability of independence, what is correct and stated, and bias and coverage of the share correct."""
+def scores(posterior: Posterior, truth: np.ndarray, without: Posterior) -> list[float]:
+    """Return the probability of independence; what is correct and stated, the log loss, also without it; and the share."""
     probability, workers = posterior.probability(), posterior.workers(level=LEVEL)
     truth = truth[posterior.items().astype(int)]
     item, worker, label = posterior.annotation_index()
@@ -63,7 +69,18 @@ def scores(posterior: Posterior, truth: np.ndarray) -> list[float]:
     given = workers["worker"].map(dict(zip(posterior.worker_names(), share, strict=True)))
     held = (workers["share_correct_low"] <= given) & (given <= workers["share_correct_high"])
     correct, stated = (probability.argmax(1) == truth).mean(), probability.max(1).mean()
-    return [weight(posterior), correct, stated, (workers["share_correct"] - given).mean(), held.mean()]
+    rows = np.arange(len(truth))
+    losses = [-np.log(np.maximum(p[rows, truth], 1e-12)).mean() for p in (probability, without.probability())]
+    return [weight(posterior), correct, stated, *losses, (workers["share_correct"] - given).mean(), held.mean()]
+
+
+def both(data: Annotations) -> tuple[Posterior, Posterior]:
+    """Return the default, and without a mixture."""
+    mixed = crowdppl.fit(data, seed=0)
+    if weight(mixed) == 0:
+        return mixed, mixed
+    with mock.patch.object(independence, "NEGLIGIBLE", 1.0):
+        return mixed, crowdppl.fit(data, seed=0)
 
 
 def weight(posterior: Posterior) -> float:
@@ -85,7 +102,7 @@ def small(name: str, workers: int | None, items: int, seed: int) -> tuple[Annota
     index, item = np.unique(item[own], return_inverse=True)
     worker = np.unique(worker[own], return_inverse=True)[1]
     part, known = Annotations.from_arrays(item, worker, label[own], labels=range(data.K)), known[index]
-    several = independence._comparable(part) and not independence._told_apart(part)
+    several = independence.comparable(part) and not independence._told_apart(part)
     return (part, known) if several and coinciding_errors.comparable(part) and (known >= 0).sum() >= 20 else None
 
 
@@ -101,10 +118,7 @@ def of_public(names: list[str]) -> list[list[Any]]:
                     if part is None:
                         continue
                     data, known = part
-                    mixed = plain = crowdppl.fit(data, seed=0)
-                    if weight(mixed) > 0:
-                        with mock.patch.object(independence, "NEGLIGIBLE", 1.0):
-                            plain = crowdppl.fit(data, seed=0)
+                    mixed, plain = both(data)
                     have, one = known >= 0, [weight(mixed)]
                     for posterior in (plain, mixed):
                         p = posterior.probability()[have]
@@ -130,8 +144,9 @@ def main() -> None:
                     words,
                     *np.mean(
                         [
-                            scores(crowdppl.fit(data, seed=0), truth)
+                            scores(mixed, truth, plain)
                             for data, truth in (crowd(seed, kind, *size) for seed in range(seeds))
+                            for mixed, plain in (both(data),)
                         ],
                         0,
                     ).tolist(),
@@ -148,15 +163,24 @@ def main() -> None:
 def page(results: dict[str, Any], seeds: int) -> str:
     """Return the page from the rows of both tables, and the number of simulated crowds of a kind."""
     simulated = [
-        [name, kind, f"{p:.2f}", f"{correct:.3f}", f"{stated:.3f}", f"{bias:+.3f} ({held:.0%})"]
-        for name, kind, p, correct, stated, bias, held in results["simulated"]
+        [name, kind, f"{p:.2f}", *(f"{value:.3f}" for value in values), f"{bias:+.3f} ({held:.0%})"]
+        for name, kind, p, *values, bias, held in results["simulated"]
     ]
     public = [
         [name, f"{n}", f"{p:.2f}", *(f"{value:.3f}" for value in rest)] for name, n, p, *rest in results["public"]
     ]
     means = np.mean([row[2:] for row in results["public"]], 0).tolist()
     public.append(["mean", "", f"{means[0]:.2f}", *(f"**{value:.4f}**" for value in means[1:])])
-    crowds = ("crowd", "errors", "probability of independence", "correct", "stated", "share correct: bias (held)")
+    crowds = (
+        "crowd",
+        "errors",
+        "probability of independence",
+        "correct",
+        "stated",
+        "log loss",
+        "without",
+        "share correct: bias (held)",
+    )
     sets = (
         "set",
         "crowds",
@@ -168,17 +192,19 @@ def page(results: dict[str, Any], seeds: int) -> str:
     )
     return f"""The default averages over whether errors are independent ([textbook crowds](textbook-crowds.md)). Where annotations
 are too few for a matrix of each worker, it compares the crowd with a model of one accuracy for each worker and errors that are
-spread evenly: how agreement varies from item to item, and how often two workers give the same wrong label. Workers with
-accuracies from Beta(8, 3), {EACH} annotations of each item, means over {seeds} crowds. *Correct* is the share of correct labels,
-*stated* the mean probability of a label, and *held* how often {LEVEL:.0%} intervals contain a worker's share of correct
-annotations.
+spread evenly: how agreement varies from item to item, how often two workers give the same wrong label, and how often a worker
+repeats an error. Workers with accuracies from Beta(8, 3), {EACH} annotations of each item, means over {seeds} crowds. *Correct* is
+the share of correct labels, *stated* the mean probability of a label, *without* the log loss of the default without the mixture,
+and *held* how often {LEVEL:.0%} intervals contain a worker's share of correct annotations.
 
 {table(crowds, simulated)}
 
 Before, the default took all of these for crowds with shared errors: where errors are independent and spread evenly it stated .79
 to .85 of labels of which .96 to .99 were correct, and the bias of the share was -.08 to -.11 (-.16 with 40 classes and 40
-workers, where Dawid and Skene's model is fitted). Independent errors that lie mostly on one class for each true class are still
-taken for shared ones: one number for each worker does not describe them, and public crowds look alike.
+workers, where Dawid and Skene's model is fitted). Independent errors that lie mostly on one class for each true class, of all
+workers or of each, are still taken for shared ones: one number for each worker does not describe them, and public crowds look
+alike. Crowds whose workers know little, as by the model less than half of the items, are left to the default, since EM
+overestimates what they know.
 
 ## Public crowds
 
@@ -191,8 +217,8 @@ workers with the most annotations, or all, and {", ".join(f"{n:,}" for n in ITEM
 
 With {coinciding_errors.EACH_ITEM:g} annotations of an item as the fewest, `music-genre` (4.2) is not among them. 200 to 400 of
 its items look independent (probability .66), at a log loss of .954 in place of .779; all of them do not. This was seen while
-choosing, as were the constants of the distribution of coinciding errors over public crowds; four forms were measured. By
-agreement alone, without errors that coincide, LabelMe and Reuters look independent, and so do simulated crowds with a common
+choosing, as were the constants of the distribution of coinciding errors over public crowds; six forms were measured. By agreement
+alone, without errors that coincide, LabelMe and Reuters look independent, and so do simulated crowds with a common
 wrong label.
 
 With `independent=True` such crowds are described by one accuracy for each worker unless errors coincide: in crowds of 3 to 40

@@ -213,9 +213,10 @@ def _with_token_features(data: Annotations, model: AnnotationModel) -> Choice:
 
 def _sparse_and_even(data: Annotations) -> str | None:
     """Return why one number describes each worker; ``None`` if data determine matrices, or if errors coincide."""
-    from crowdppl.inference.dependence import coinciding_errors
+    from crowdppl.inference.dependence import coinciding_errors, independence
 
-    if data.A >= EACH_NUMBER * data.J * data.K * (data.K - 1) or not coinciding_errors.are_even(data):
+    sparse = data.A < EACH_NUMBER * data.J * data.K * (data.K - 1) and independence.comparable(data)
+    if not sparse or not coinciding_errors.are_even(data):
         return None
     each = labels_of_each_class(data)
     few = f"workers gave {each:.1f} labels for each class, few for a confusion matrix of their own"

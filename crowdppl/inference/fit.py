@@ -57,10 +57,10 @@ def fit(
         data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
             Defaults to graded facets for grades, and to the linear Gaussian model for numbers. For classes it defaults to
-            item effects, in a mixture with Dawid and Skene's model where errors may be independent
+            item effects, in a mixture with Dawid and Skene's model, or one-coin, where errors may be independent
             (:mod:`crowdppl.inference.dependence.independence`); to Dawid and Skene's model with ``independent``, or where item
-            effects would take too long (one-coin where labels of each class are few); and to majority vote where labels cannot
-            tell workers apart (:mod:`crowdppl.inference.catalogue`).
+            effects would take too long (one-coin where labels of each class are few and errors spread evenly); and to majority
+            vote where labels cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
             other models to Gibbs sampling if they allow it, else EM; for numbers to Gibbs sampling up to 100,000 annotations,

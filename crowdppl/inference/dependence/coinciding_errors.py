@@ -2,25 +2,31 @@
 
 Ten classes and forty workers have 3,600 free numbers in their matrices, more than most crowds have annotations. There Dawid
 and Skene's model explains what is not there, and :mod:`crowdppl.inference.dependence.independence` cannot compare with it. The
-model of one coin for each worker (:mod:`crowdppl.models.one_coin`) has a number for each, and spreads errors evenly. Two
+model of one coin for each worker (:mod:`crowdppl.models.one_coin`) has a number for each, and spreads errors evenly. Three
 statistics of the annotations are compared with those of data sets simulated from it, in standard deviations:
 
 - ``z``, of how agreement varies from item to item, as there: items that are hard for all;
-- ``errors``, of pairs of equal labels that are wrong, ``sum over items and classes of pairs[i, k] (1 - r[i, k])``, with ``r`` the
-  probabilities of the classes: workers who give one wrong label, since they misunderstand one item or confuse the same classes.
+- ``errors``, of pairs of equal wrong labels of an item, ``sum over i and k of pairs[i, k] (1 - r[i, k])``, with ``r`` the
+  probabilities of the classes: workers who give one wrong label, since they misunderstand one item or confuse the same classes;
+- ``own``, of pairs of equal errors of a worker, ``sum over j and k != l of n[j, k, l] (n[j, k, l] - 1) / 2``, with ``n`` the
+  labels by most probable class: workers who each confuse classes in their own way.
 
 Even errors of independent workers seldom coincide where classes are several. In every public crowd of three classes or more,
-one of the two is far from 0 (docs/benchmarks/textbook-crowds.md); classes that are harder than others, or confused with each
-other, raise them, too, although errors may be independent then: such crowds are left to the default.
+``z`` or ``errors`` is far from 0 (docs/benchmarks/many-classes.md); classes that are harder than others, or confused with each
+other, raise them, too, although errors may be independent then: such crowds are left to the default. So are those in which
+workers repeat errors of their own, and those of which the model says more than is there: far below 0, or workers who know little.
 
     p(independent | z, errors)  proportional to  what z says, where less than 0 counts as 0, and
                                                  N(errors; 0, NULL^2)
     p(correlated | z, errors)   proportional to  the same, and the density of N(0, 1) plus Exponential(mean MEAN sqrt(N))
+
+Of few classes, or few items, ``z`` near 0 says nothing for independence: hard items hardly raise it there.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +45,15 @@ NULL, MEAN = 1.1, 0.8
 # Fewest classes: with two, all errors coincide. Fewest annotations of an item, in the mean, and of a worker: of three labels of
 # an item, two equal ones are seldom wrong by the model itself.
 CLASSES, EACH_ITEM, EACH_WORKER = 3, 4.5, 20.0
+# Smallest share of a class.
+LEAST = 1e-12
 # Most annotations, and most probabilities of classes, for which data sets are simulated, and how many are.
 MOST, CELLS, SIMULATED = 50_000, 500_000, 40
+# Coincidence of a worker's own errors from which one number does not describe it; least of ``z`` and ``errors`` below which the
+# model says more than is there; and least mean accuracy.
+OWN, LOWEST_Z, LOWEST, KNOWS = 2.5, -4.0, -2.0, 0.5
+# Up to so many classes, and with fewer items, hard ones hardly raise ``z``.
+FEW_CLASSES, FEW_ITEMS = 5, 400
 # In most crowds many errors coincide. With so few data sets, simulated from votes or from what the default says of items and
 # workers, more than so many standard deviations are enough to tell; and up to so many errors seem to be spread evenly.
 FIRST, MANY, EVEN = 8, 8.0, 3.0
@@ -53,7 +66,10 @@ def comparable(data: Annotations) -> bool:
 
 def are_even(data: Annotations) -> bool:
     """Tell whether errors seem to be spread evenly by votes; where there is nothing to tell it from, they are not."""
-    return _simulated(data) and _of_labels(data, data.majority()) <= EVEN
+    if not _simulated(data):
+        return False
+    scores = _of_labels(data, data.majority())
+    return LOWEST <= scores.errors <= EVEN and scores.own <= OWN
 
 
 def many_coincide(data: Annotations, probability: Tensor) -> bool:
@@ -63,22 +79,43 @@ def many_coincide(data: Annotations, probability: Tensor) -> bool:
         data: the annotations.
         probability: of the classes by the default model, ``(N, K)``.
     """
-    return _of_labels(data, probability) > MANY
+    return _of_labels(data, probability).errors > MANY
 
 
 def _simulated(data: Annotations) -> bool:
-    return data.K >= CLASSES and data.A <= MOST and data.N * data.K <= CELLS
+    given = int((torch.bincount(data.label, minlength=data.K) > 0).sum())
+    return given >= CLASSES and data.A <= MOST and data.N * data.K <= CELLS
 
 
-def _of_labels(data: Annotations, probability: Tensor) -> float:
-    """Return how many errors coincide where the most probable classes are taken to be true."""
+def _of_labels(data: Annotations, probability: Tensor) -> Scores:
+    """Return the scores where the most probable classes are taken to be true."""
     label = probability.argmax(-1)
     number = data.annotations_per_worker.double()
     correct = torch.bincount(data.worker, (data.label == label[data.item]).double(), minlength=data.J)
     prior = OneCoin()
     accuracy = (correct + prior.prior_correct) / (number + prior.prior_correct + prior.prior_incorrect)
     share = (label.bincount(minlength=data.K) + 1).double()
-    return Coincidence(data, {"accuracy": accuracy, "prevalence": share / share.sum()}).scores(FIRST)[1]
+    return Coincidence(data, {"accuracy": accuracy, "prevalence": share / share.sum()}).scores(FIRST)
+
+
+class Scores(NamedTuple):
+    """The three statistics, in standard deviations of simulated data sets from their mean."""
+
+    z: float
+    errors: float
+    own: float
+
+
+def describes(data: Annotations, point: Parameters, scores: Scores) -> bool:
+    """Tell whether one number may describe each worker, at the point of the model and by the scores there."""
+    number = data.annotations_per_worker.double()
+    mean = float((number * point["accuracy"].double()).sum() / number.sum())
+    return mean >= KNOWS and scores.z >= LOWEST_Z and scores.errors >= LOWEST and scores.own <= OWN
+
+
+def shows_hard_items(data: Annotations) -> bool:
+    """Tell whether hard items would raise ``z``, so that a low one speaks for independence."""
+    return data.K > FEW_CLASSES and data.N >= FEW_ITEMS
 
 
 def log_odds(errors: float, items: int) -> float:
@@ -90,7 +127,9 @@ def log_odds(errors: float, items: int) -> float:
 
 
 class Coincidence:
-    """Both statistics of the data: of data sets simulated with a fixed seed from a point of the model of one coin.
+    """The statistics of the data: of data sets simulated with a fixed seed from a point of the model of one coin.
+
+    Classes that nobody gives are left out: errors would be spread over them.
 
     Args:
         data: the annotations.
@@ -98,25 +137,26 @@ class Coincidence:
     """
 
     def __init__(self, data: Annotations, point: Parameters):
-        self.item, self.worker, self.label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
-        self.N, self.K = data.N, data.K
+        self.item, self.worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
+        given, self.label = np.unique(data.label.cpu().numpy(), return_inverse=True)
+        self.N, self.J, self.K = data.N, data.J, len(given)
         size = data.annotations_per_item.cpu().numpy().astype(float)
         pairs = size * (size - 1.0) / 2
         self.some = pairs > 0
         self.pairs = pairs[self.some]
         self.accuracy = point["accuracy"].double().cpu().numpy().clip(1e-6, 1 - 1e-6)
-        shares = point["prevalence"].double().cpu().numpy()
+        shares = np.maximum(point["prevalence"].double().cpu().numpy()[given], LEAST)
         self.shares = shares / shares.sum()
         # What a label adds to the log odds of its class, (A,).
         self.odds = np.log(self.accuracy * (self.K - 1) / (1 - self.accuracy))[self.worker]
         self.rng = np.random.default_rng(0)
 
-    def scores(self, number: int = SIMULATED) -> tuple[float, float]:
-        """Return ``z`` and ``errors``, from so many data sets."""
+    def scores(self, number: int = SIMULATED) -> Scores:
+        """Return the scores, from so many data sets."""
         simulated = np.array([self._statistics(self._labels()) for _ in range(number)])
         spread = np.maximum(simulated.std(0), 1e-9)
-        z, errors = (self._statistics(self.label) - simulated.mean(0)) / spread
-        return float(z), float(errors)
+        z, errors, own = ((self._statistics(self.label) - simulated.mean(0)) / spread).tolist()
+        return Scores(z, errors, own)
 
     def _labels(self) -> npt.NDArray[np.int64]:
         """Draw labels ``(A,)``."""
@@ -125,13 +165,17 @@ class Coincidence:
         return np.where(self.rng.random(len(truth)) < self.accuracy[self.worker], truth, wrong)
 
     def _statistics(self, label: npt.NDArray[np.int64]) -> Array:
-        """Return the mean of ``a_i^2 / p_i`` over items, and the pairs of equal wrong labels, for labels ``(A,)``."""
+        """Return the mean of ``a_i^2 / p_i`` over items, and pairs of equal errors, of labels ``(A,)``."""
         place, shape = self.item * self.K + label, (self.N, self.K)
         count = np.bincount(place, minlength=self.N * self.K).reshape(shape)
         equal = count * (count - 1.0) / 2
         joint = np.bincount(place, self.odds, minlength=self.N * self.K).reshape(shape) + np.log(self.shares)
+        truth = joint.argmax(1)[self.item]
         joint -= joint.max(1, keepdims=True)
         r = np.exp(joint, out=joint)
         wrong = equal.sum() - float((equal * r).sum(1) @ (1 / r.sum(1)))
         varied = (equal.sum(1)[self.some] ** 2 / self.pairs).mean()
-        return np.array([varied, wrong])
+        errs = label != truth
+        # By worker, class and label: as many places as errors at most.
+        own = np.unique((self.worker[errs] * self.K + truth[errs]) * self.K + label[errs], return_counts=True)[1]
+        return np.array([varied, wrong, (own * (own - 1.0)).sum() / 2])

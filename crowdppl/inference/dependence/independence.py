@@ -214,7 +214,7 @@ def _by_matrices(data: Annotations, probability: Tensor, count: int) -> Independ
 
 def _by_one_number(data: Annotations, probability: Tensor, count: int) -> Independence | None:
     """Compare with the model of one coin: :mod:`crowdppl.inference.dependence.coinciding_errors`."""
-    if not _comparable(data) or not coinciding_errors.comparable(data):
+    if not comparable(data) or not coinciding_errors.comparable(data):
         return None
     if coinciding_errors.many_coincide(data, probability):
         return None
@@ -222,16 +222,20 @@ def _by_one_number(data: Annotations, probability: Tensor, count: int) -> Indepe
     arranged, pairs = model.anchored(model.expand(data)), _several(data)
     draws = em(model, arranged, completed("em", {"num_samples": count}))
     assert draws.point is not None
-    z, errors = coinciding_errors.Coincidence(data, draws.point).scores()
-    odds = _log_odds(max(z, 0.0), pairs) + coinciding_errors.log_odds(errors, pairs)
-    independent = _expit(odds)
+    scores = coinciding_errors.Coincidence(data, draws.point).scores()
+    if not coinciding_errors.describes(data, draws.point, scores):
+        return None
+    odds = _log_odds(max(scores.z, 0.0), pairs)
+    if not coinciding_errors.shows_hard_items(data):
+        odds = min(odds, math.log(SHARE / (1 - SHARE)))
+    independent = _expit(odds + coinciding_errors.log_odds(scores.errors, pairs))
     if independent < NEGLIGIBLE:
         return None
     truth = _reported(model, data, draws)
     if _contradicted(truth, probability, data):
         return None
     draws = starting_from_the_crowd(replace(draws, passes=None), arranged)
-    return Independence(independent, z, model, draws, truth)
+    return Independence(independent, scores.z, model, draws, truth)
 
 
 def _several(data: Annotations) -> int:
@@ -282,7 +286,7 @@ def _one_class(truth: Tensor, data: Annotations) -> Any:
     return data.labels.tolist()[int(items.argmax())] if equally else None
 
 
-def _comparable(data: Annotations) -> bool:
+def comparable(data: Annotations) -> bool:
     """Tell whether annotations of items are several, and plain ones of one process."""
     plain = data.weight is None and data.multiplicity is None and data.others is None
     apart = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -291,7 +295,7 @@ def _comparable(data: Annotations) -> bool:
 
 def _told_apart(data: Annotations) -> bool:
     """Tell whether the data determine the matrices of all workers, so that ``z`` says something."""
-    if not _comparable(data) or not 1 < data.K <= CLASSES or data.A > MOST:
+    if not comparable(data) or not 1 < data.K <= CLASSES or data.A > MOST:
         return False
     return data.A >= LEAST_EACH * data.J * data.K * (data.K - 1)
 
