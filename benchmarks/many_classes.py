@@ -193,9 +193,9 @@ def page(results: dict[str, Any], seeds: int) -> str:
     return f"""The default averages over whether errors are independent ([textbook crowds](textbook-crowds.md)). Where annotations
 are too few for a matrix of each worker, it compares the crowd with a model of one accuracy for each worker and errors that are
 spread evenly: how agreement varies from item to item, how often two workers give the same wrong label, and how often a worker
-repeats an error. Workers with accuracies from Beta(8, 3), {EACH} annotations of each item, means over {seeds} crowds. *Correct* is
-the share of correct labels, *stated* the mean probability of a label, *without* the log loss of the default without the mixture,
-and *held* how often {LEVEL:.0%} intervals contain a worker's share of correct annotations.
+repeats an error. Workers with accuracies from Beta(8, 3), {EACH} annotations of each item, means over {seeds} crowds. *Correct*
+is the share of correct labels, *stated* the mean probability of a label, *without* the log loss of the default without the
+mixture, and *held* how often {LEVEL:.0%} intervals contain a worker's share of correct annotations.
 
 {table(crowds, simulated)}
 
