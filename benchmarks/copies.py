@@ -391,8 +391,8 @@ Without these rules all workers of .95 are named in nearly each of these crowds,
 without copies, where two others share errors (below), and in 17 of 20 crowds of thirty classes that three of eight workers merge
 in pairs ([plausible crowds](plausible-crowds.md)), where one of 20 is left. The rules cost the copies of four of seven accounts
 beside three who agree as often, and those of three of seven that copy 85% of the answers: the labels do not tell which group has
-copied. Other crowds lose power, too: of 15 each, three of seven copies beside four of .95 are named in .47 (before .93), two pairs
-of accuracy .4 among eight in .07, and two pairs among twelve with five labels of an item in .33.
+copied. Other crowds lose power, too: of 15 each, three of seven copies beside four of .95 are named in .47 (before .93), two
+pairs of accuracy .4 among eight in .07, and two pairs among twelve with five labels of an item in .33.
 
 ## Labels
 
