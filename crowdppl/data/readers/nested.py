@@ -130,10 +130,15 @@ def _paths(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [
         path
         for path, held in by_worker.objects(record)
-        if (_is_label(path[-1]) or _last(path[-1]) in _WORKERS)
+        if (_is_label(path[-1]) or (by_worker.is_of_people(path[-1]) and not any(map(_is_plain_label, record.items()))))
+        and not by_worker.ABOUT_ONE.intersection(str(key).lower() for key in held)
         and not any(_in_words(one) for one in held.values())
         and (not _objects(held) or any(map(_is_label, next(iter(held.values())))))
     ]
+
+
+def _is_plain_label(field: tuple[str, Any]) -> bool:
+    return _is_label(field[0]) and not is_structured(field[1])
 
 
 def _objects(held: Mapping[str, Any]) -> bool:
@@ -220,7 +225,8 @@ def _of_lists(
     for n, (record, task) in enumerate(zip(records, tasks, strict=True)):
         held = _at(record, place.path)
         if not isinstance(held, list):
-            rows.note(f"{{}} records have no list under {under!r}, and no annotations")
+            kind = "object" if place.keys else "list"
+            rows.note(f"{{}} records have no {kind} under {under!r}, and no annotations")
             continue
         for k, annotation in enumerate(held):
             if not isinstance(annotation, Mapping):

@@ -7,7 +7,7 @@ import pytest
 import crowdppl
 from crowdppl.errors import FileError, silent
 
-SAID = {"ann": "xyxy", "bob": "xxxy", "cem": "yyxy"}
+SAID = {"ann1": "xyxy", "ann2": "xxxy", "bob@x.org": "yyxy"}
 LONG = [{"task": f"i{n}", "worker": w, "label": s} for w, said in SAID.items() for n, s in enumerate(said)]
 BY_WORKER = {w: [{"task": f"i{n}", "label": s} for n, s in enumerate(said)] for w, said in SAID.items()}
 VOTES = [{w: said[n] for w, said in SAID.items()} for n in range(4)]
