@@ -36,15 +36,17 @@ _ABOUT_ONE = (
     "verified url avatar affiliation nationality education ethnicity occupation label labels"
 )
 ABOUT_ONE = frozenset(_ABOUT_ONE.split())
-# Aspects, criteria, languages and states of an item, by which its labels may be told apart.
-_NO_WORKERS = re.compile(
+# Aspects, criteria, languages and states of an item, by which its labels may be told apart, and its parts and rounds.
+_CRITERIA = re.compile(
     r"fluency|coherence|relevance|consistency|clarity|novelty|helpfulness|honesty|harmlessness|correctness|truthfulness|quality"
     r"|grammar|style|tone|accuracy|adequacy|sentiment|topic|stance|target|emotion|intent|toxicity|insult|threat|obscene|sarcasm"
     r"|humou?r|food|service|price|ambien[ct]e|location|staff|cleanliness|battery|screen|weather|scene|hair|eyes|colou?r|shape|size"
     r"|trust|fairness|safety|usability|original|revised|before|after|pre|post|old|new|first|second|third|coarse|fine|gold|truth"
     r"|pred|predicted|prediction|model|human|machine|majority|mean|min|max|count|total|en|de|fr|es|it|zh|ja|ru|pt|nl|ar|hi|ko"
     r"|english|german|french|spanish|chinese|(is|has)_\w+"
-    r"|(round|phase|stage|step|pass|version|wave|turn|run|attempt|session|part|page|line|para(graph)?|token|sent|span|aspect"
+)
+_PARTS = re.compile(
+    r"(round|phase|stage|step|pass|version|wave|turn|run|attempt|session|part|page|line|para(graph)?|token|sent|span|aspect"
     r"|criterion|dimension|class|category|option|choice|answer|response|system|model|doc(ument)?|question|item|task)(_?\w{1,3})?"
 )
 # Answers by question, of one person, vary as workers do.
@@ -126,8 +128,14 @@ def may_be_people(keys: Iterable[Any]) -> bool:
         any(map(names_an_item, names))
         or CLASSES.intersection(plain)
         or ABOUT_ONE.intersection(plain)
-        or any(map(_NO_WORKERS.fullmatch, plain))
+        or any(_CRITERIA.fullmatch(name) or _PARTS.fullmatch(name) for name in plain)
     )
+
+
+def name_criteria(keys: Iterable[Any]) -> bool:
+    """Return whether any of some names is that of a criterion, an aspect, a language or a state of an item, or of a class."""
+    plain = [words(str(key)) for key in keys]
+    return bool(CLASSES.intersection(plain)) or any(map(_CRITERIA.fullmatch, plain))
 
 
 def doubt(records: Sequence[Any], path: Sequence[str]) -> str | None:

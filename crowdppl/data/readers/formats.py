@@ -200,6 +200,8 @@ def _detect(file: SourceFile, choices: Choices) -> str:
             return known
         if (objects := nested.by_workers(shape.records, sure=False)) is not None:
             raise FileError(f"{file.name}: {by_worker.doubt(shape.records, objects)}")
+    if (lists := json_shapes.in_lists(single)) is not None:
+        raise FileError(f"{file.name}: JSON in an unknown format: {lists}")
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"
