@@ -38,7 +38,7 @@ _ABOUT_ONE = (
 ABOUT_ONE = frozenset(_ABOUT_ONE.split())
 # Aspects, criteria, languages and states of an item, by which its labels may be told apart, and its parts and rounds.
 _CRITERIA = re.compile(
-    r"fluency|coherence|relevance|consistency|clarity|novelty|helpfulness|honesty|harmlessness|correctness|truthfulness|quality"
+    r"fluency|coherence|relevance|consistency|clarity|novelty|helpfulness|harmlessness|correctness|truthfulness|quality"
     r"|grammar|style|tone|accuracy|adequacy|sentiment|topic|stance|target|emotion|intent|toxicity|insult|threat|obscene|sarcasm"
     r"|humou?r|food|service|price|ambien[ct]e|location|staff|cleanliness|battery|screen|weather|scene|hair|eyes|colou?r|shape|size"
     r"|trust|fairness|safety|usability|original|revised|before|after|pre|post|old|new|first|second|third|coarse|fine|gold|truth"

@@ -6,10 +6,9 @@ import re
 import zipfile
 from pathlib import Path
 
-BOXES = (
-    "which are no labels of whole items and name no workers: write a table with the columns task, worker and label, a row for "
-    "each label that somebody gave to an image"
-)
+_TABLE = "write a table with the columns task, worker and label, a row for each label that somebody gave to an image"
+BOXES = f"which are no labels of whole items and name no workers: {_TABLE}"
+BOXES_OF_WORKERS = f"which are no labels of whole items, though they name workers: {_TABLE}"
 _EXPORT = "export the annotations as CSV or JSON"
 _SHEET = "save the sheet with the annotations as CSV (UTF-8)"
 _DATA_FRAME = "read it with the program that wrote it, and write the table as CSV or Parquet"

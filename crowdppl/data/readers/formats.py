@@ -26,7 +26,6 @@ from crowdppl.data.readers import (
     wide,
     zooniverse,
 )
-from crowdppl.data.readers.file_kinds import BOXES
 from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.opening import LIMIT, within_memory
 from crowdppl.data.readers.records import Choices, NothingError, Records
@@ -182,7 +181,7 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         return LONG
     boxes = json_kinds.regions(first)
     if boxes is not None:
-        raise FileError(f"{file.name} is JSON with {boxes}, {BOXES}")
+        raise FileError(f"{file.name} is JSON with {boxes}")
     answers = json_kinds.answers(single)
     if answers == "turned":
         raise FileError(

@@ -170,7 +170,7 @@ NUMBERS, WORDS = (3, 1, 2), ("good", "bad", "ok")
         rows("annotations", ("person1", "person2"), WORDS),
         rows("votes", ("model_a", "model_b"), ("win", "lose")),
         rows("annotations", ("insult", "menace"), ({"label": "yes", "confidence": 1}, {"label": "no", "confidence": 0})),
-        rows("annotations", ("helpfulness", "honesty"), ({"Rating": "3"}, {"Rating": "2"})),
+        rows("annotations", ("helpfulness", "truthfulness"), ({"Rating": "3"}, {"Rating": "2"})),
         [{"id": f"ann{n}", "labels": {UUID.format(k): WORDS[(n + k) % 3] for k in range(3)}} for n in range(6)],
         [{"id": n, "labels": {UUID.format(k): WORDS[(n + k) % 3] for k in range(3)}} for n in range(6)],
         [{"id": n, "labels": {f"this is sentence {'abc'[k]}": WORDS[(n + k) % 3] for k in range(3)}} for n in range(6)],

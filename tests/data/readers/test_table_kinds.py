@@ -99,6 +99,35 @@ def test_redcap(header, row, advice, tmp_path):
     assert advice in refusal(path)
 
 
+@pytest.mark.parametrize("ends", ["r1 r2", "reader1 reader2 reader3", "rater_a rater_b"])
+def test_redcap_with_a_field_for_each_rater(ends, tmp_path):
+    names = [f"diag_{end}" for end in ends.split()]
+    path = tmp_path / "a.csv"
+    rows = [f"{n},e,{','.join('xy'[(n + k) // 2 % 2] for k, _ in enumerate(names))}" for n in range(9)]
+    path.write_text("\n".join([f"record_id,redcap_event_name,{','.join(names)}", *rows]))
+    assert "is the field of a rater, name format='wide'" in refusal(path)
+    with silent():
+        assert crowdppl.read(path, format="wide").workers.tolist() == names
+
+
+def test_redcap_without_fields_of_labels(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("record_id,redcap_event_name,r_complete\n1,e,2\n2,e,2\n")
+    assert "an export of REDCap without a field of labels" in refusal(path)
+    path.write_text("record_id,redcap_event_name,fever,diag_1\n1,e,x,a\n2,e,y,b\n")
+    assert "unless 'redcap_event_name' does" in refusal(path)
+
+
+def test_boxes_of_workers_and_answers_that_are_called_box(tmp_path):
+    path = tmp_path / "a.json"
+    box = {"by": "u", "annotator": "u", "label": "x", "bbox": [1, 2, 3, 4]}
+    path.write_text(json.dumps([{"name": f"i{n}", "marks": [box, box]} for n in range(3)]))
+    assert "no labels of whole items, though they name workers" in refusal(path)
+    for held in ("left", 3):
+        path.write_text(json.dumps([{"name": f"i{n}", "answers": [{"who": "u", "box": held}]} for n in range(3)]))
+        assert "boxes" not in refusal(path)
+
+
 def test_redcap_with_instances_as_raters(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"{HEAD},diagnosis\n1,e,,,\n1,e,r,1,benign\n1,e,r,2,malignant\n2,e,r,1,benign\n2,e,r,2,benign\n")
