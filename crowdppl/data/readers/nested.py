@@ -252,8 +252,12 @@ def _of_lists(
             rows.add(task, _name(annotation.get(place.worker)), label, when, where=where, record=n)
     said = f"{place.answers}.{question}" if place.answers else question or place.labels[0]
     if place.keys:
-        names = listed(dict.fromkeys(str(one[place.worker]) for one in every), 3)
-        rows.note(f"annotations stand under {under!r}, objects whose keys, {names}, are read as workers")
+        keys = dict.fromkeys(str(one[place.worker]) for one in every)
+        # Forms of names say that they are of people; other ones may be of anything that varies.
+        advice = "" if by_worker.name_people(keys) else "; if they are criteria or items, write a table"
+        rows.note(
+            f"annotations stand under {under!r}, objects whose keys, {listed(keys, 3)}, are read as workers{advice}"
+        )
         return rows
     rows.note(f"annotations stand under {under!r}, with their workers in {place.worker!r} and their labels in {said!r}")
     return rows

@@ -114,6 +114,8 @@ def test_names_and_objects_of_people(content, tmp_path):
     key = next(key for key in content[0] if isinstance(content[0][key], dict))
     assert set(map(str, data.workers)) == set().union(*(row[key] for row in content))
     assert len(data.item) == sum(len(row[key]) for row in content)
+    advised = any("if they are criteria or items, write a table" in note for note in data.notes)
+    assert advised == (not any(name in row[key] for name in NAMES for row in content))
 
 
 def rows(key, keys, values, n=12, **others):
