@@ -148,7 +148,11 @@ def _rows(answers: list[tuple[Any, Any]], where: str) -> Iterator[Records]:
     if item is None or label is None or long_names(names) or any(names_a_worker(str(key)) for key in names):
         return
     if item == "id" and _are_positions(lists):
-        return
+        # They number the answers of a worker: another key names the items, or if workers have as many answers each, the position.
+        others = [key for key in (*_ITEM, "text", "sentence") if key != "id" and key in names]
+        if not others and len(set(map(len, lists))) > 1:
+            return
+        item = others[0] if others else item
     # Most items have several workers, and one worker gives them one label each, as parts of data have no items in common.
     workers: dict[str, set[str]] = defaultdict(set)
     for worker, one in rows:
@@ -168,8 +172,6 @@ def _rows(answers: list[tuple[Any, Any]], where: str) -> Iterator[Records]:
 
 
 def _are_positions(lists: Sequence[Sequence[Any]]) -> bool:
-    """Return whether identifiers are positions in lists of different lengths: they start again in each and name no items."""
+    """Return whether identifiers are positions in lists, which start again in each."""
     numbers = [[str(one) for one in held] for held in lists]
-    if len(set(map(len, numbers))) < 2:
-        return False
     return any(all(held == [str(n + start) for n in range(len(held))] for held in numbers) for start in (0, 1))

@@ -112,6 +112,19 @@ def test_records_of_documents_and_criteria_are_not_of_workers(content, tmp_path)
         read(tmp_path, content)
 
 
+def test_numbers_of_answers_are_no_items(tmp_path):
+    images = {"ann1": "pqr", "ann2": "qrp", "ann3": "rpq"}
+    rows = {
+        w: [{"id": n, "image": one, "label": "xy"[one == "q"]} for n, one in enumerate(held)]
+        for w, held in images.items()
+    }
+    data = read(tmp_path, rows)
+    assert sorted(data.items) == ["p", "q", "r"]
+    assert sorted(data.workers) == sorted(images)
+    plain = {w: [{"id": n, "label": "xy"[n % 2]} for n in range(3)] for w in images}
+    assert sorted(map(int, read(tmp_path, plain).items)) == [0, 1, 2]
+
+
 def test_large_numbers_written_as_decimals(tmp_path):
     text = ",".join(
         f'{{"task": 12345678901234567{n}.0, "worker": "{w}", "label": "{"xy"[n % 2]}"}}' for n in range(4) for w in "ab"
