@@ -207,3 +207,27 @@ def test_identifiers_that_were_used_twice(ids, inputs, said, tmp_path):
     chosen = [note for note in notes if "each is one item" in note or "different inputs" in note]
     assert len(chosen) == (said is not None)
     assert said is None or said in chosen[0]
+
+
+def messages(item, epoch, text):
+    part = {"type": "text", "text": text, "id": f"part{epoch}"}
+    return [
+        {"id": f"s{item}{epoch}", "role": "system", "content": "answer"},
+        {"id": f"u{item}{epoch}", "role": "user", "content": [part], "source": "input"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "twice"), [(lambda n, epoch: f"q{n}", False), (lambda n, epoch: f"q{n + epoch}", True)]
+)
+def test_identifiers_of_messages_are_no_inputs(text, twice, tmp_path):
+    samples = [
+        sample(n, {"qa": grade("CI"[(n + epoch) % 2])}, input=messages(n, epoch, text(n, epoch)), epoch=epoch)
+        for n in range(3)
+        for epoch in (1, 2)
+    ]
+    (tmp_path / "log.json").write_text(json.dumps(inspect_log(*samples)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        notes = read(tmp_path / "log.json").notes
+    assert any("different inputs" in note for note in notes) == twice

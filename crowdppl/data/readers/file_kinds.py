@@ -6,10 +6,9 @@ import re
 import zipfile
 from pathlib import Path
 
-BOXES = (
-    "which are no labels of whole items and name no workers: write a table with the columns task, worker and label, a row for "
-    "each label that somebody gave to an image"
-)
+_TABLE = "write a table with the columns task, worker and label, a row for each label that somebody gave to an image"
+BOXES = f"which are no labels of whole items and name no workers: {_TABLE}"
+BOXES_OF_WORKERS = f"which are no labels of whole items, though they name workers: {_TABLE}"
 _EXPORT = "export the annotations as CSV or JSON"
 _SHEET = "save the sheet with the annotations as CSV (UTF-8)"
 _DATA_FRAME = "read it with the program that wrote it, and write the table as CSV or Parquet"
@@ -125,15 +124,19 @@ _TEXTS: tuple[tuple[bytes, str], ...] = (
 )
 
 
-# By all of its first lines: what a text without a header is. Centres and sizes of YOLO are shares of an image.
+# By all of its first lines: what a text without a header is. Centres and sizes of YOLO are shares of an image. Without decimals
+# the numbers of a line may be labels of as many people.
 _DECIMAL = rb"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _FIRST_LINES = 3
+_CORNERS = re.compile(rb"[^,]+\.(?:jpe?g|png|bmp|tiff?),(\d+),(\d+),(\d+),(\d+),[^,]+")
 _LINES: tuple[tuple[re.Pattern[bytes], str], ...] = (
-    (re.compile(rb"\d+(?: (?:0?\.\d+|[01](?:\.0+)?)){4,}"), "boxes of YOLO"),
-    (re.compile(rb"[A-Za-z_]+(?: %b){14,15}" % _DECIMAL), "boxes of KITTI"),
+    (re.compile(rb"(?=.*\.\d)\d+(?: (?:0?\.\d+|[01](?:\.0+)?)){4,}"), "boxes of YOLO"),
+    (re.compile(rb"(?=.*\.\d)[A-Za-z_]+(?: %b){14,15}" % _DECIMAL), "boxes of KITTI"),
     (re.compile(rb"(?=.*\.\d)\d+,-?\d+(?:,%b){4,6}(?:,-1){2,4}" % _DECIMAL), "boxes of the MOT challenge"),
-    (re.compile(rb"[^,]+\.(?:jpe?g|png|bmp|tiff?)(?:,\d+){4},[^,]+"), "boxes (file, corners and class)"),
+    (_CORNERS, "boxes (file, corners and class)"),
 )
+# A corner of a box is at so many pixels at least; smaller numbers may be grades.
+_PIXELS = 20
 
 
 # A single address, a conflict that Git marked, and a difference of two files.
@@ -186,8 +189,12 @@ def other_kind(start: bytes, path: Path) -> str | None:
 def _boxes(text: bytes) -> str | None:
     """Return whose boxes a text holds, by its first lines; the last one may be cut off."""
     lines = text.split(b"\n")
-    whole = [line.strip() for line in (lines[:-1] or lines)[:_FIRST_LINES]]
-    return next((kind for pattern, kind in _LINES if all(map(pattern.fullmatch, whole))), None)
+    whole = [line.strip() for line in lines[:-1] or lines]
+    kind = next((kind for pattern, kind in _LINES if all(map(pattern.fullmatch, whole[:_FIRST_LINES]))), None)
+    corners = [tuple(map(int, match.groups())) for line in whole if (match := _CORNERS.fullmatch(line))]
+    if any(x1 >= x2 or y1 >= y2 or max(x2, y2) < _PIXELS for x1, y1, x2, y2 in corners):
+        return None
+    return kind
 
 
 def _in_conflict(text: bytes) -> bool:

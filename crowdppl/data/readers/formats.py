@@ -26,7 +26,6 @@ from crowdppl.data.readers import (
     wide,
     zooniverse,
 )
-from crowdppl.data.readers.file_kinds import BOXES
 from crowdppl.data.readers.json_tables import long_names
 from crowdppl.data.readers.opening import LIMIT, within_memory
 from crowdppl.data.readers.records import Choices, NothingError, Records
@@ -182,7 +181,7 @@ def _detect(file: SourceFile, choices: Choices) -> str:
         return LONG
     boxes = json_kinds.regions(first)
     if boxes is not None:
-        raise FileError(f"{file.name} is JSON with {boxes}, {BOXES}")
+        raise FileError(f"{file.name} is JSON with {boxes}")
     answers = json_kinds.answers(single)
     if answers == "turned":
         raise FileError(
@@ -198,6 +197,10 @@ def _detect(file: SourceFile, choices: Choices) -> str:
             vars(file).pop("json_table", None)
             file.beside.append(f"{file.name}: {shape.where}")
             return known
+        if (objects := nested.by_workers(shape.records, sure=False)) is not None:
+            raise FileError(f"{file.name}: {by_worker.doubt(shape.records, objects)}")
+    if (lists := json_shapes.in_lists(single)) is not None:
+        raise FileError(f"{file.name}: JSON in an unknown format: {lists}")
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
         f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from crowdppl.data.readers.file_kinds import BOXES, BOXES_OF_WORKERS
 from crowdppl.data.readers.json_tables import long_names, numbered
+from crowdppl.data.readers.worker_columns import names_a_worker
 
 # By keys that a document has: what it is.
 _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -113,16 +116,24 @@ _REGION = frozenset(
 
 
 def regions(record: Any) -> str | None:
-    """Return where in a record boxes or polygons stand, and by which tool if it is known; ``None`` without any."""
+    """Return where in a record boxes or polygons stand, by which tool if it is known, and what to do; ``None`` without any."""
     if not isinstance(record, Mapping):
         return None
     for key, value in record.items():
         if not isinstance(value, list) or not value or not all(isinstance(part, Mapping) for part in value):
             continue
-        if all(_REGION.intersection(map(str.lower, map(str, part))) for part in value):
+        if all(any(str(key).lower() in _REGION and _is_place(one) for key, one in part.items()) for part in value):
             tool = " of CreateML" if all({"label", "coordinates"} <= set(part) for part in value) else ""
-            return f"boxes or polygons{tool} under {str(key)!r}"
+            of_workers = all(any(names_a_worker(str(key)) for key in part) for part in value)
+            return f"boxes or polygons{tool} under {str(key)!r}, {BOXES_OF_WORKERS if of_workers else BOXES}"
     return None
+
+
+def _is_place(value: Any) -> bool:
+    """Return whether a value may be the place of a region, an object, a list or a text of numbers; a word may be an answer."""
+    if isinstance(value, str):
+        return len(re.findall(r"\d+(?:\.\d+)?", value)) > 3
+    return isinstance(value, (Mapping, list))
 
 
 def _holds(value: Any, kind: type) -> bool:

@@ -130,10 +130,15 @@ def _paths(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [
         path
         for path, held in by_worker.objects(record)
-        if (_is_label(path[-1]) or _last(path[-1]) in _WORKERS)
+        if (_is_label(path[-1]) or (by_worker.is_of_people(path[-1]) and not any(map(_is_plain_label, record.items()))))
+        and not by_worker.ABOUT_ONE.intersection(str(key).lower() for key in held)
         and not any(_in_words(one) for one in held.values())
         and (not _objects(held) or any(map(_is_label, next(iter(held.values())))))
     ]
+
+
+def _is_plain_label(field: tuple[str, Any]) -> bool:
+    return _is_label(field[0]) and not is_structured(field[1])
 
 
 def _objects(held: Mapping[str, Any]) -> bool:
@@ -220,7 +225,8 @@ def _of_lists(
     for n, (record, task) in enumerate(zip(records, tasks, strict=True)):
         held = _at(record, place.path)
         if not isinstance(held, list):
-            rows.note(f"{{}} records have no list under {under!r}, and no annotations")
+            kind = "object" if place.keys else "list"
+            rows.note(f"{{}} records have no {kind} under {under!r}, and no annotations")
             continue
         for k, annotation in enumerate(held):
             if not isinstance(annotation, Mapping):
@@ -246,8 +252,12 @@ def _of_lists(
             rows.add(task, _name(annotation.get(place.worker)), label, when, where=where, record=n)
     said = f"{place.answers}.{question}" if place.answers else question or place.labels[0]
     if place.keys:
-        names = listed(dict.fromkeys(str(one[place.worker]) for one in every), 3)
-        rows.note(f"annotations stand under {under!r}, objects whose keys, {names}, are read as workers")
+        keys = dict.fromkeys(str(one[place.worker]) for one in every)
+        # Forms of names say that they are of people; other ones may be of anything that varies.
+        advice = "" if by_worker.name_people(keys) else "; if they are criteria or items, write a table"
+        rows.note(
+            f"annotations stand under {under!r}, objects whose keys, {listed(keys, 3)}, are read as workers{advice}"
+        )
         return rows
     rows.note(f"annotations stand under {under!r}, with their workers in {place.worker!r} and their labels in {said!r}")
     return rows

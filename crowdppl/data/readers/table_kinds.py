@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from crowdppl.data.readers.file_kinds import BOXES
-from crowdppl.data.readers.worker_columns import names_a_worker
+from crowdppl.data.readers.worker_columns import looks_wide, names_a_worker
 from crowdppl.errors import listed
 
 # Columns of the corners or of the place and size of a box, in lower case without signs, and those of VGG Image Annotator.
@@ -33,6 +33,9 @@ _RATERS = ("redcap_repeat_instance", "redcap_event_name", "redcap_data_access_gr
 # Fields of raters, records that two people entered, and rows in which these are looked for.
 _FIELD = re.compile(
     r"(?:^|_)(rater|reader|reviewer|annotator|coder|assessor|observer|evaluator)(_?(id|name|initials|no|number))?$"
+)
+_OF_RATER = re.compile(
+    r"(.+?)_?(?:r|rater|reader|reviewer|annotator|coder|assessor|observer|evaluator)_?(?:\d{1,2}|[a-z])"
 )
 _TWICE, _ROWS = re.compile(r".+--[12]"), 1_000
 
@@ -70,11 +73,19 @@ def _of_redcap(frame: pd.DataFrame, names: Sequence[str], lower: Sequence[str]) 
         and not plain.endswith(("_complete", "_timestamp"))
         and name not in (item, *raters)
     ]
+    beside = [] if named else _of_raters(frame, fields, item)
+    if beside:
+        return (
+            f"an export of REDCap: if each of {listed(beside, 3)} is the field of a rater, name format='wide'; otherwise export "
+            f"the field of the rater, too"
+        )
     if not raters:
         return (
             f"an export of REDCap, which does not say who rated: export it with the field of the rater, and name it with "
             f"worker=..., task={item!r} and label=..."
         )
+    if not fields:
+        return "an export of REDCap without a field of labels: export it with the field of the labels, and that of the rater"
     label = f"label={fields[0]!r}" if len(fields) == 1 else f"label=... (such as {listed(fields, 3)})"
     if named:
         return f"an export of REDCap: use worker={named[0]!r}, task={item!r} and {label}"
@@ -82,3 +93,12 @@ def _of_redcap(frame: pd.DataFrame, names: Sequence[str], lower: Sequence[str]) 
         f"an export of REDCap, which names no rater unless {listed(raters, 3)} does: if each value of it is a rater, use "
         f"worker={raters[0]!r}, task={item!r} and {label}; otherwise export the field of the rater, too"
     )
+
+
+def _of_raters(frame: pd.DataFrame, fields: Sequence[str], item: str) -> list[str]:
+    """Return the fields that may be those of a rater each: they have a name in common but for its end, and the same labels."""
+    stems: dict[str, list[str]] = {}
+    for name in fields:
+        if match := _OF_RATER.fullmatch(name.lower()):
+            stems.setdefault(match[1], []).append(name)
+    return next((names for names in stems.values() if len(names) > 1 and looks_wide(frame[[item, *names]])), [])

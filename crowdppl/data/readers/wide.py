@@ -133,12 +133,6 @@ def _doubts(records: Records, first: str, workers: list[str], choices: Choices, 
             f"{source}: the names of the workers, {listed(workers, 3)}, are labels: the table probably has no header, and "
             f"its first row was read as one; add a line with names"
         )
-    rows = set(map(str, records.frame.iloc[:, 0].unique()))
-    if len(rows) > 1 and labels.issuperset(rows) and first.lower() not in ITEM_NAMES:
-        notes.append(
-            f"{source}: the items, {listed(sorted(rows), 3)}, are labels: the column {first!r} is probably that of a worker, and "
-            f"none names the items; add a column with the number of each row before it"
-        )
     if others := unsure(workers):
         notes.append(
             f"{source}: {_columns(others)} read as workers; if they are answers of a model that is not to count, or say "

@@ -74,7 +74,7 @@ class Collector:
         """Remember what an item of this file was: an identifier that was used twice has several."""
         if given is not None:
             name = str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
-            self._inputs.setdefault(name, set()).add(json.dumps(given, default=str, sort_keys=True))
+            self._inputs.setdefault(name, set()).add(json.dumps(_shown(given), default=str, sort_keys=True))
 
     def answer(self, item: Any, system: Any, output: Any) -> int:
         """Return the number of an answer of a system to an item, from 1: the same for the same output.
@@ -279,6 +279,17 @@ def _name_models(rows: list[dict[str, Any]]) -> None:
         known = models.get(_hashable(row["metric"]), {})
         if row["model"] is None and len(known) == 1:
             (row["model"],) = known.values()
+
+
+def _shown(given: Any) -> Any:
+    """Return what an input shows: of messages their roles and contents, since tools give them identifiers at random."""
+    if isinstance(given, list):
+        return [_shown(one) for one in given]
+    if isinstance(given, dict) and "role" in given and "content" in given:
+        return [given["role"], _shown(given["content"])]
+    if isinstance(given, dict) and "type" in given:
+        return {key: value for key, value in given.items() if key not in ("id", "internal")}
+    return given
 
 
 def _hashable(value: Any) -> Any:

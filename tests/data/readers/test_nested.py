@@ -1,5 +1,6 @@
 """JSON of no tool: items with a list of annotations each, or with a list of workers beside one of labels."""
 
+import itertools
 import json
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from commands import run
 
 import crowdppl
-from crowdppl.errors import DataError, FileError, silent
+from crowdppl.errors import CrowdpplError, DataError, FileError, silent
 
 SAID = ["xxy", "xyy", "yyx"]
 
@@ -24,8 +25,8 @@ def items(key="annotations", worker="annotator", label="label", user=str, **othe
     ]
 
 
-def by_worker(key):
-    return [{"id": n, "text": f"t{n}", key: dict(zip("uvw", row, strict=True))} for n, row in enumerate(SAID)]
+def by_worker(key, workers=("w1", "w2", "w3")):
+    return [{"id": n, "text": f"t{n}", key: dict(zip(workers, row, strict=True))} for n, row in enumerate(SAID)]
 
 
 def read(tmp_path, content, **options):
@@ -52,11 +53,6 @@ EXPECTED = [(n, w, said) for n, row in enumerate(SAID) for w, said in zip("uvw",
         [{"id": 9, "text": "t9", "annotations": []}, *items()],
         [*({"id": n, "text": "t", "annotations": []} for n in range(9, 130)), *items()],
         [{"id": n, "annotator_ids": ["u", "v", "w"], "annotator_labels": list(row)} for n, row in enumerate(SAID)],
-        *(by_worker(key) for key in ("votes", "labels", "annotations", "ratings", "responses", "raters")),
-        {"data": by_worker("votes")},
-        [{"id": row["id"], "data": {"votes": row["votes"]}} for row in by_worker("votes")],
-        [{**row, "votes": {w: {"label": s, "time": 3} for w, s in row["votes"].items()}} for row in by_worker("votes")],
-        [{**row, "votes": row["votes"] | {"z": None}} for row in by_worker("votes")],
     ],
 )
 def test_items_with_annotations(content, tmp_path):
@@ -64,6 +60,150 @@ def test_items_with_annotations(content, tmp_path):
     assert given(data) == EXPECTED
     assert any("read as items with annotations, 9" in note for note in data.notes)
     assert given(read(tmp_path, content, format="nested")) == EXPECTED
+
+
+OF_OBJECTS = [(n, f"w{'uvw'.index(w) + 1}", said) for n, w, said in EXPECTED]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(by_worker(key) for key in ("votes", "labels", "annotations", "ratings", "responses", "raters")),
+        {"data": by_worker("votes")},
+        [{"id": row["id"], "data": {"votes": row["votes"]}} for row in by_worker("votes")],
+        [{**row, "votes": {w: {"label": s, "time": 3} for w, s in row["votes"].items()}} for row in by_worker("votes")],
+        [{**row, "votes": row["votes"] | {"w4": None}} for row in by_worker("votes")],
+        {row["id"]: {"votes": row["votes"]} for row in by_worker("votes")},
+    ],
+)
+def test_objects_of_workers(content, tmp_path):
+    data = read(tmp_path, content)
+    assert [(int(n), w, said) for n, w, said in given(data)] == OF_OBJECTS
+    assert any("objects whose keys, 'w1', 'w2', 'w3', are read as workers" in note for note in data.notes)
+
+
+VARYING = [{"id": n, "votes": {"abcd"[(n + k) % 4]: "xy"[(n * k) % 2] for k in range(3)}} for n in range(8)]
+NAMES = (
+    "ann1",
+    "worker_3",
+    "rater-2",
+    "Annotator B",
+    "ann@x.org",
+    "A1B2C3D4E5F6G",
+    "user 7",
+    "U12",
+    "coder#2",
+    "expert_a",
+)
+UUID = "5f0c2f9e-0d4b-4d5e-9d0c-{:012}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(by_worker("votes", (one, two, "reader1")) for one, two in itertools.pairwise(NAMES)),
+        *(by_worker(key, ("ann", "Bob Lee", "17")) for key in ("annotators", "crowd_workers", "reviewers", "labelers")),
+        by_worker("annotators", [UUID.format(n) for n in range(3)]),
+        VARYING,
+        [{**row, "gold": "x"} for row in VARYING],
+        [{**row, "votes": {w: {"label": s, "secs": 3} for w, s in row["votes"].items()}} for row in VARYING],
+    ],
+)
+def test_names_and_objects_of_people(content, tmp_path):
+    data = read(tmp_path, content)
+    key = next(key for key in content[0] if isinstance(content[0][key], dict))
+    assert set(map(str, data.workers)) == set().union(*(row[key] for row in content))
+    assert len(data.item) == sum(len(row[key]) for row in content)
+    advised = any("if they are criteria or items, write a table" in note for note in data.notes)
+    assert advised == (not any(name in row[key] for name in NAMES for row in content))
+
+
+def rows(key, keys, values, n=12, **others):
+    """Return records with an object of the same keys each, whose values go round."""
+    return [
+        {
+            "id": f"i{k}",
+            "text": f"t{k}",
+            key: {one: values[(k + 2 * j * k + j) % len(values)] for j, one in enumerate(keys)},
+        }
+        | others
+        for k in range(n)
+    ]
+
+
+@pytest.mark.parametrize("name", ["user", "annotator", "worker", "reviewer", "labeler", "contributor", "participant"])
+@pytest.mark.parametrize("others", [{}, {"label": "x"}, {"rating": 3}])
+@pytest.mark.parametrize(
+    "held",
+    [{"id": "u0", "country": "DE"}, {"name": "ann", "verified": True}, {"login": "a", "type": "User"}, {"mood": "x", "job": "x"}],
+)  # fmt: skip
+def test_what_is_known_of_one_worker_is_no_table_of_workers(held, others, name, tmp_path):
+    for plural in ("", "s"):
+        if plural and not others and "mood" in held:
+            continue  # may be two workers
+        content = [{"id": f"t{n}", "text": "t", name + plural: held, **others} for n in range(6)]
+        with pytest.raises(CrowdpplError):
+            read(tmp_path, content)
+
+
+NUMBERS, WORDS = (3, 1, 2), ("good", "bad", "ok")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        rows("annotator_votes", ("positive", "negative"), NUMBERS),
+        rows("crowd_labels", ("cat", "dog"), NUMBERS),
+        rows("worker_votes", ("cat", "dog"), (0.3, 0.7)),
+        rows("user_votes", ("up", "down"), NUMBERS),
+        rows("reviewer_scores", ("novelty", "clarity"), NUMBERS),
+        rows("annotators", ("fluency", "coherence"), WORDS),
+        rows("annotators", ("ann", "bob"), NUMBERS),
+        rows("expert_labels", ("malignant", "benign"), WORDS),
+        rows("ratings", ("fluency", "coherence"), WORDS),
+        rows("ratings", ("acceptability", "authenticity"), NUMBERS),
+        rows("labels", ("food", "service", "price"), ("positive", "negative")),
+        rows("labels", ("Edema", "Pneumonia", "Cardiomegaly"), ("positive", "negative", "uncertain")),
+        rows("answers", ("trust", "income"), ("agree", "disagree")),
+        rows("labels", ("en", "de", "fr"), WORDS),
+        rows("labels", ("original", "revised"), WORDS),
+        rows("labels", ("round1", "round2"), WORDS),
+        rows("annotators", ("round1", "round2"), WORDS),
+        rows("annotations", ("person1", "person2"), WORDS),
+        rows("votes", ("model_a", "model_b"), ("win", "lose")),
+        rows("annotations", ("insult", "menace"), ({"label": "yes", "confidence": 1}, {"label": "no", "confidence": 0})),
+        rows("annotations", ("helpfulness", "truthfulness"), ({"Rating": "3"}, {"Rating": "2"})),
+        [{"id": f"ann{n}", "labels": {UUID.format(k): WORDS[(n + k) % 3] for k in range(3)}} for n in range(6)],
+        [{"id": n, "labels": {UUID.format(k): WORDS[(n + k) % 3] for k in range(3)}} for n in range(6)],
+        [{"id": n, "labels": {f"this is sentence {'abc'[k]}": WORDS[(n + k) % 3] for k in range(3)}} for n in range(6)],
+        [{"id": n, "user_id": f"a{n}", "labels": {f"doc-{'abc'[k]}": WORDS[(n + k) % 3] for k in range(3)}} for n in range(6)],
+        [{"id": n, "user_id": f"a{n}", "votes": row["votes"]} for n, row in enumerate(VARYING)],
+        [{"id": f"w{n}", "votes": row["votes"]} for n, row in enumerate(VARYING)],
+        [{"id": n, "answers": row["votes"]} for n, row in enumerate(VARYING)],
+        [{"id": n, "votes": {f"{k}x": WORDS[k % 3] for k in (n, n + 1, n + 3)}} for n in range(8)],
+        [{"id": n, "labels": {k: WORDS[len(k) % 3] for k in ("menu", "bar", "toilet")[: 1 + n % 3]}} for n in range(12)],
+    ],
+)  # fmt: skip
+def test_classes_criteria_rounds_and_items_are_refused_by_name(content, tmp_path):
+    key = list(content[0])[-1]
+    first = next(iter(content[0][key]))
+    with pytest.raises(
+        FileError, match=rf"objects with the keys '{first}'.* stand under '{key}'; if these are workers"
+    ):
+        read(tmp_path, content)
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, content)))
+    with pytest.raises(FileError, match="if they are classes, criteria, questions or items"):
+        crowdppl.read(tmp_path / "x.jsonl")
+    with silent():
+        assert first in map(str, read(tmp_path, content, format="nested").workers)
+
+
+@pytest.mark.parametrize("other", ["x", ["x"], 3, [{"w": 1}]])
+def test_records_without_an_object_are_counted(other, tmp_path):
+    content = by_worker("votes")
+    data = read(tmp_path, [*content, *({"id": n, "votes": other} for n in range(3, 6)), {"id": 6, "votes": {}}])
+    assert given(data) == OF_OBJECTS
+    assert any("3 records have no object under 'votes', and no annotations" in note for note in data.notes)
 
 
 def test_a_worker_by_the_number_0(tmp_path):
@@ -245,4 +385,4 @@ def test_numbers_of_named_workers_and_objects_in_parquet(tmp_path):
         rows = [row["votes"] if votes is None else list(row["votes"].items()) for row in by_worker("votes")]
         table = pyarrow.table({"id": range(3), "votes": pyarrow.array(rows, votes)})
         pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
-        assert given(crowdppl.read(tmp_path / "x.parquet")) == EXPECTED
+        assert given(crowdppl.read(tmp_path / "x.parquet")) == OF_OBJECTS

@@ -235,12 +235,21 @@ def test_boxes_of_a_form(tmp_path):
     ("text", "said"),
     [
         (",i0,i1,i2,i3\nann,x,y,x,x\nbob,x,x,x,y\ncem,y,x,x,x\n", "these look like items; if each row is of a worker, transpose"),
-        ("ann,bob,cem\nx,y,x\ny,y,y\n", "the items, 'x', 'y', are labels: the column 'ann' is probably that of a worker"),
         ("item,ann 2024-01-01,ann 2024-02-01,bob 1.2.2024\n1,x,y,x\n2,y,y,y\n3,x,x,y\n", "end in a date, such as 'ann 2024"),
     ],
 )  # fmt: skip
 def test_rows_and_columns_in_another_part(tmp_path, text, said):
     assert any(said in note for note in read(tmp_path, text).notes)
+
+
+@pytest.mark.parametrize("name", ["sentence", "Nr", "number", "digit", "word"])
+@pytest.mark.parametrize("items", ["12345", "xyz", ("cat", "dog", "cow")])
+def test_items_with_the_names_of_labels(tmp_path, name, items):
+    rows = [f"{one},{items[n - 1]},{one},{items[n - 2]}" for n, one in enumerate(items)]
+    notes = read(tmp_path, "\n".join([f"{name},ann,bob,cem", *rows])).notes
+    assert not any("that of a worker" in note for note in notes)
+    with pytest.raises(DataError, match=f"if '{name}', the first column, is that of a worker"):
+        read(tmp_path, "\n".join([f"{name},ann,bob,cem", *rows, rows[0]]))
 
 
 @pytest.mark.parametrize(
