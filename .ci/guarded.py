@@ -26,6 +26,7 @@ READERS = (
     "opening",
     "parquet",
     "repeated_headers",
+    "table_kinds",
     "spreadsheets",
     "streams",
     "tables",

@@ -218,8 +218,8 @@ workers with the most annotations, or all, and {", ".join(f"{n:,}" for n in ITEM
 With 3 annotations of an item as the fewest, simulated crowds of 3 or 4 labels of an item gain, too: with even errors and 5 to 20
 classes the log loss falls by .07 to .24, and of five kinds with 5 to 20 classes one rises, by .01. But of the three public sets
 that are then compared one loses: parts of `music-genre` (4.2) look independent (probability .64), at a log loss of .937 in place
-of .814. Reuters and `judges-lesion` are as before. Hence {coinciding_errors.EACH_ITEM:g}. This was seen while choosing, as were the
-constants of the distribution of coinciding errors over public crowds; seven forms were measured. By agreement alone, without
+of .814. Reuters and `judges-lesion` are as before. Hence {coinciding_errors.EACH_ITEM:g}. This was seen while choosing, as were
+the constants of the distribution of coinciding errors over public crowds; seven forms were measured. By agreement alone, without
 errors that coincide, LabelMe and Reuters look independent, and so do simulated crowds with a common wrong label.
 
 With `independent=True` such crowds are described by one accuracy for each worker unless errors coincide: in crowds of 3 to 40

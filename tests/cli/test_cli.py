@@ -287,6 +287,23 @@ def test_a_fit_ends_with_a_short_paragraph(labels, tmp_path):
         assert words in story["correlation"] + story["coverage"]
 
 
+def test_the_summary_says_where_errors_are_probably_independent(tmp_path):
+    """Five workers of .85 who label everything by themselves."""
+    g = np.random.default_rng(0)
+    truth = g.integers(2, size=300)
+    label = np.where(g.random((5, 300)) < 0.85, truth, 1 - truth)
+    worker, task = np.divmod(np.arange(label.size), 300)
+    table = pd.DataFrame(
+        {"task": task, "worker": [f"w{j}" for j in worker], "label": np.array(["no", "yes"])[label.ravel()]}
+    )
+    table.to_csv(tmp_path / "l.csv", index=False)
+    ending = " ".join(run("fit", tmp_path / "l.csv", "--out", tmp_path / "out").output.split())
+    probability = json.loads((tmp_path / "out" / "run.json").read_text())["independence"]["probability"]
+    assert (
+        f"Errors of workers are independent with probability {probability:.0%}; intervals average over this" in ending
+    )
+
+
 def test_column_names_truths_and_classes(tmp_path):
     table = pd.DataFrame({"q": list("aabbcc"), "who": list("xyxyxy"), "says": list("010111"), "gold": ["0", *[""] * 5]})
     table.to_csv(tmp_path / "l.csv", index=False)
