@@ -99,7 +99,7 @@ def test_a_reason_for_a_label_is_none_against_the_annotation(name):
         ({"progress": [0, 20, 40, 60, 80, 100]}, None),
         ({"exclusion_reason": ["none", *[None] * 5]}, None),
         ({"finished": [12, 13, 14, 15, 16, 17]}, None),
-        *(({name: [1, 2, 1, 1, 2, 1]}, None) for name in ("test_run", "skipped", "deleted")),
+        *(({name: [1, 2, 1, 1, 2, 1]}, None) for name in ("test_run", "skipped")),
         *(
             ({name: values}, None)
             for name in ("skipped", "failed")

@@ -58,7 +58,7 @@ def test_other_people(plain, others):
         ("worker", ["M\u00fcller", "Mueller"]),
         ("worker", ["\u041f\u0451\u0442\u0440", "\u041f\u0435\u0442\u0440"]),
         ("worker", ["W-01", "w1"]),
-        ("worker", ["Ann Lee", "Ann"]),
+        ("worker", ["Ann Lee", "A. Lee"]),
         ("task", ["\u0661\u0662", "12"]),
         ("task", ["\u0967", "1"]),
         ("task", ["a.jpg", "a.png"]),
@@ -75,6 +75,10 @@ def test_one_name_in_two_forms(role, names):
     [
         ("worker", ["+49123456", "+49123457", "0000-0001-2345-6789", "12345"]),
         ("worker", ["Ann Lee", "Ann Ray", "Ann"]),
+        *(
+            ("worker", ["x", name, f"{name}{more}"])
+            for name, more in (("claude", "-opus"), ("random", " forest"), ("Junior", " Doctor"))
+        ),
         ("worker", ["expert", "Expert One"]),
         ("task", ["a.jpg", "a.wav"]),
         ("task", ["a.jpg", "b.png", "c.v2"]),

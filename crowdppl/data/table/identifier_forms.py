@@ -71,8 +71,9 @@ _NETWORKS, _LARGE = 3, 20
 _SESSION = re.compile(
     r"(?P<who>.+?)[-_. ](?:(?P<letter>s)|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE
 )
+# Dates behind a hyphen are also those of versions of a model.
 _WITH_DATE = re.compile(
-    r"(?P<who>[^\d\W](?:.*?\w)?)[-_. (:@]+(?:[12]\d{3}-?\d\d-?\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[ T]\d\d:\d\d\S*)?\)?"
+    r"(?P<who>[^\d\W](?:.*?\w)?)[_. (:@]+(?:[12]\d{3}-?\d\d-?\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[ T]\d\d:\d\d\S*)?\)?"
 )
 # Where the letter s is one for a subject or a student: behind the name of a place or a group, or of a role without a number.
 _GROUP = re.compile(

@@ -87,6 +87,8 @@ _OF_ITEMS_TOO = re.compile(
     r"(is_?|was_?)?(flagged|duplicated?|hidden|preview|test_?(user|run|data)?|expired|failed|outlier|suspicious|fraud(ulent)?|bot"
     r"|banned|blocked|cheater|ignored?)"
 )
+# Flags that may also count, or number rows, runs and sessions.
+_MAY_COUNT = re.compile(_OF_ITEMS_TOO.pattern + r"|skip(ped)?|timed_?out|abandoned")
 # The same of studies and surveys, which may be said of items, too: of these all rows of an item have one.
 _ENDED_WORK = frozenset(
     (
@@ -326,10 +328,14 @@ def _of_status(column: pd.Series[Any], plain: str, items: Callable[[], Array | N
     is_flag = not re.search("status|state|decision", plain)
     if column.dtype.kind in _DATES:
         return []
-    # Of numbers, which may be many, 0 and 1 alone are flags: others count, or number rows.
-    if column.dtype.kind in _NUMBERS and not (is_flag and bool((column.isin((0, 1)) | column.isna()).all())):
-        return []
-    counts = _values(column)
+    shown = column
+    if column.dtype.kind in _NUMBERS:
+        # Of numbers, which may be many, these can be flags. Where others count, or number rows, these do, too.
+        flags = column.isin((0, 1))
+        if not is_flag or (_MAY_COUNT.fullmatch(plain) and not bool((flags | column.isna()).all())):
+            return []
+        shown = column[flags]
+    counts = _values(shown)
     if is_flag and not set(counts.index) <= _YES | _NO:
         return []
     wanted = _YES if is_flag else _REFUSED | _ENDED_WORK
