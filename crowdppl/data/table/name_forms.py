@@ -87,7 +87,7 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
         return []
     padded = _padded(texts)
     # Fast path: distinct names of one shape, such as img_1.jpg and img_2.jpg, differ in their digits.
-    if _of_one_shape(texts):
+    if of_one_shape(texts):
         return padded
     forms = [_form(name, role) for name in texts]
     first: dict[str, str] = {}
@@ -135,7 +135,7 @@ def _padded(texts: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _of_one_shape(texts: Sequence[str]) -> bool:
+def of_one_shape(texts: Sequence[str]) -> bool:
     """Return whether all names are one text once their digits are replaced; escaped signs have digits, too."""
     shapes = set(_RUN.sub("0", "\n".join(texts)).split("\n"))
     return len(shapes) == 1 and not _ESCAPED.search(shapes.pop())

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl.data.table.name_forms import of_one_shape
+
 Array = npt.NDArray[Any]
 
 # Pairs of names, of which some are nobody's chance; the share of names with an addition of which the plain ones exist; names that
@@ -34,6 +36,9 @@ def notes_on_accounts(item: Array, worker: Array, workers: Array, source: str) -
     if workers.dtype != object or not 2 * _PAIRS <= len(workers) <= _NAMES:
         return []
     texts = workers.tolist()
+    # Fast path: of names that differ in their numbers, such as w1 and w12, none has anything else before or behind it.
+    if of_one_shape(texts):
+        return []
     items_of = cache(lambda: _items_of(item, worker, len(texts)))
     for turned in (False, True):
         additions = _with_addition([name[::-1] for name in texts] if turned else texts, turned)

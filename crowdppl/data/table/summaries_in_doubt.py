@@ -44,6 +44,11 @@ def notes_on_summaries(
     complete = np.flatnonzero(each == sizes[0])
     if not 0 < len(complete) <= _MOST or sizes[1] <= _OTHERS or sizes[2] < 2:
         return []
+    first = np.zeros(sizes[0], dtype=label.dtype)
+    first[item] = label
+    # Items on which all agree show nothing, and most tables without any other have many.
+    if np.count_nonzero(np.bincount(item[label != first[item]], minlength=sizes[0])) < _DIFFER:
+        return []
     counts = np.bincount(item * np.int64(sizes[2]) + label, minlength=sizes[0] * sizes[2]).reshape(sizes[0], sizes[2])
     for one in np.flatnonzero(_may_summarize(item, worker, label, counts, sizes[1])).tolist():
         at = worker == one
@@ -96,7 +101,9 @@ def _may_summarize(item: Array, worker: Array, label: Array, counts: Array, work
         label > given.argmax(1)[item],
     )
     follows = np.stack([of_each(differ & part) for part in outside]) == 0
-    return out & follows.any(0) & (of_each(differ) >= _DIFFER)
+    follows &= out & (of_each(differ) >= _DIFFER)
+    # Where several follow a rule, so may anybody like them.
+    return (follows & (follows.sum(1, keepdims=True) == 1)).any(0)
 
 
 def _rule(
