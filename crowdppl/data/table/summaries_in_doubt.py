@@ -47,10 +47,12 @@ def notes_on_summaries(
     first = np.zeros(sizes[0], dtype=label.dtype)
     first[item] = label
     # Items on which all agree show nothing, and most tables without any other have many.
-    if np.count_nonzero(np.bincount(item[label != first[item]], minlength=sizes[0])) < _DIFFER:
+    differ = np.zeros(sizes[0], dtype=bool)
+    differ[item[label != first[item]]] = True
+    if np.count_nonzero(differ) < _DIFFER:
         return []
     counts = np.bincount(item * np.int64(sizes[2]) + label, minlength=sizes[0] * sizes[2]).reshape(sizes[0], sizes[2])
-    for one in np.flatnonzero(_may_summarize(item, worker, label, counts, sizes[1])).tolist():
+    for one in np.flatnonzero(_may_summarize((item, worker, label), counts, differ, each == sizes[0])).tolist():
         at = worker == one
         own = np.full(sizes[0], -1)
         own[item[at]] = label[at]
@@ -59,8 +61,10 @@ def notes_on_summaries(
         others = counts.copy()
         others[np.arange(sizes[0]), own] -= 1
         total = others.sum(1)
-        differ = (total >= _OTHERS) & (others.max(1) < total)
-        rule = _rule(own, others, differ, (item, worker, label), one, names)
+        apart = (total >= _OTHERS) & (others.max(1) < total)
+        if np.count_nonzero((total >= _OTHERS) & ~apart) < _ALIKE:
+            continue
+        rule = _rule(own, others, apart, (item, worker, label), one, names)
         if rule is not None:
             what, size = rule
             return [
@@ -70,40 +74,37 @@ def notes_on_summaries(
     return []
 
 
-def _may_summarize(item: Array, worker: Array, label: Array, counts: Array, workers: int) -> npt.NDArray[np.bool_]:
-    """Return which workers with a label for each item may follow a rule, ``(J,)``: most differ from all others somewhere.
+def _may_summarize(
+    codes: tuple[Array, Array, Array], counts: Array, differ: Array, complete: Array
+) -> npt.NDArray[np.bool_]:
+    """Return which workers may follow a rule, ``(J,)``: most differ from all others somewhere.
 
     Args:
-        item: item of each annotation, ``(A,)``.
-        worker: its worker, ``(A,)``.
-        label: its label, ``(A,)``.
+        codes: item, worker and label of each annotation, ``(A,)`` each.
         counts: how many gave each label to each item, ``(N, K)``.
-        workers: number of workers.
+        differ: items that have several labels, ``(N,)``.
+        complete: workers with as many annotations as there are items, ``(J,)``.
     """
-
-    def of_each(which: Array) -> Array:
-        return np.bincount(worker[which], minlength=workers)
-
     total, top, given = counts.sum(1), counts.max(1), counts > 0
     several = total > _OTHERS
+    # Items on which all others of some worker are of one opinion.
+    if np.count_nonzero(several & (top >= total - 1)) < _ALIKE:
+        return np.zeros_like(complete)
+    used = np.flatnonzero((differ & several)[codes[0]] & complete[codes[1]])
+    item, worker, label = (part[used] for part in codes)
     same = counts[item, label]
-    # Where all others are of one opinion, the worker is of it, too.
-    alone = (several & (top == total - 1))[item] & (same == 1)
-    alike = (several & (top == total))[item]
-    out = (of_each(alone) == 0) & (of_each(alike) >= _ALIKE) & (np.bincount(worker, minlength=workers) == len(counts))
-    differ = several[item] & ~alike & ~alone
-    if not out.any():
-        return out
-    # What follows from the labels of others follows from all labels, of which it is one.
-    outside = (
+    # Where all others are of one opinion, the worker is of it, too. What follows from the labels of others follows from all
+    # labels, of which it is one.
+    broken = (
+        (same == 1) & (top == total - 1)[item],
         same < top[item],
         label < (given.shape[1] - 1 - given[:, ::-1].argmax(1))[item],
         label > given.argmax(1)[item],
     )
-    follows = np.stack([of_each(differ & part) for part in outside]) == 0
-    follows &= out & (of_each(differ) >= _DIFFER)
+    alone, *follows = (np.bincount(worker[part], minlength=len(complete)) == 0 for part in broken)
+    may = np.stack(follows) & alone & complete
     # Where several follow a rule, so may anybody like them.
-    return (follows & (follows.sum(1, keepdims=True) == 1)).any(0)
+    return (may & (may.sum(1, keepdims=True) == 1)).any(0)
 
 
 def _rule(
