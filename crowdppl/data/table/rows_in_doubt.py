@@ -359,11 +359,13 @@ def _of_item(column: pd.Series[Any], items: Callable[[], Array | None]) -> bool:
     if of_item is None or known is None:
         return False
     given = of_item >= 0
-    pairs = np.unique(of_item[given].astype(np.int64) * (int(known.max(initial=0)) + 2) + known[given] + 1)
+    of_item, known = of_item[given], known[given]
     size = int(of_item.max(initial=-1)) + 1
-    rows = np.bincount(of_item[given], minlength=size)
+    value = np.zeros(size, dtype=known.dtype)
+    value[of_item] = known
+    rows = np.bincount(of_item, minlength=size)
     # Each item has one of the values, and of most items there are several rows.
-    return len(pairs) == int((rows > 0).sum()) and 2 * int((rows > 1).sum()) > size
+    return bool((value[of_item] == known).all()) and 2 * int((rows > 1).sum()) > size
 
 
 def _of_work(column: pd.Series[Any], plain: str, labels: Callable[[], Array | None], source: str) -> list[str]:
