@@ -98,6 +98,7 @@ def test_a_reason_for_a_label_is_none_against_the_annotation(name):
         ({"progress": [40, 50, 60, 70, 80, 90]}, None),
         ({"progress": [0, 20, 40, 60, 80, 100]}, None),
         ({"exclusion_reason": ["none", *[None] * 5]}, None),
+        ({"drop_reason": ["copy", "copy", *[None] * 4]}, None),
         ({"finished": [12, 13, 14, 15, 16, 17]}, None),
         *(({name: [1, 2, 1, 1, 2, 1]}, None) for name in ("test_run", "skipped")),
         *(

@@ -267,7 +267,7 @@ def notes_on_columns(
         elif _COUNTS.fullmatch(plain) or _ENDED.fullmatch(plain) or _PART.fullmatch(plain):
             notes += _of_rows_left(frame[name], plain, items, source)
         elif _REASON.fullmatch(plain) or _PROGRESS.fullmatch(plain):
-            notes += _of_work(frame[name], plain, lambda: _codes(frame[used[2]]), source)
+            notes += _of_work(frame[name], plain, (items, lambda: _codes(frame[used[2]])), source)
         elif _VERSION.fullmatch(plain):
             notes += _of_versions(frame, used, name, source)
         elif _CORRECTED.fullmatch(plain):
@@ -368,15 +368,25 @@ def _of_item(column: pd.Series[Any], items: Callable[[], Array | None]) -> bool:
     return bool((value[of_item] == known).all()) and 2 * int((rows > 1).sum()) > size
 
 
-def _of_work(column: pd.Series[Any], plain: str, labels: Callable[[], Array | None], source: str) -> list[str]:
+def _of_work(
+    column: pd.Series[Any], plain: str, codes: tuple[Callable[[], Array | None], ...], source: str
+) -> list[str]:
     """Return a note on rows with a reason for which they do not count, or of work that was not done to its end.
 
-    A reason for a label, such as one to exclude an item or to remove a post, is given with this label alone.
+    A reason for a label, such as one to exclude an item or to remove a post, is given with this label alone, and one that is said
+    of an item in all its rows.
+
+    Args:
+        column: the column.
+        plain: its name in plain letters.
+        codes: return those of items and of labels, which most columns do not need.
+        source: name of the table.
     """
     if _REASON.fullmatch(plain):
         stated = _with_words(column)
         size, what = int(stated.sum()), "a reason"
-        if 0 < size < len(column) and _follows(stated, labels()):
+        items, labels = codes
+        if 0 < size < len(column) and (_of_item(column, items) or _follows(stated, labels())):
             return []
     else:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
