@@ -241,7 +241,8 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
                 f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
                 f"its own; if {first['who']!r} is one person, leave these numbers out"
             ]
-    dated = [_WITH_DATE.fullmatch(name) for name in texts] if role == "worker" and len(texts) <= MOST else []
+    may_be_dated = role == "worker" and len(texts) <= MOST and _WITH_DATE.fullmatch(texts[0])
+    dated = [_WITH_DATE.fullmatch(name) for name in texts] if may_be_dated else []
     people = [match["who"] for match in dated if match]
     if len(people) == len(texts) > len(set(people)):
         return [
