@@ -42,12 +42,40 @@ def test_an_identifier_of_several_texts_is_pointed_out():
     assert "different values" not in notes(**two, options={"task": "text"})
 
 
-@pytest.mark.parametrize("name", ["image", "url", "file name", "tweet"])
+@pytest.mark.parametrize("name", ["image", "document", "question text", "tweet"])
 def test_an_identifier_of_an_input_in_each_row_is_pointed_out(name):
     files = [f"{n}.jpg" for n in range(6)]
     assert f"3 items have different values in the column {name!r} (1, 2, 3); if" in notes(**{name: files})
     assert "different values" not in notes(**{name: [*files[:5], files[0]]})
     assert "different values" not in notes(**{name: [*files[:5], None]})
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((name, "{n}.jpg") for name in ("url", "image_url", "file name")),
+        ("image", "https://x.org/{i}.jpg?signature={n}"),
+        ("document", "https://x.org/survey?item={i}&worker={w}"),
+        ("document", "{w}_{i}.xml"),
+    ],
+)
+def test_what_is_of_each_annotation_is_no_input(name, form):
+    rows = zip(BASE["task"], BASE["worker"], strict=True)
+    assert "different values" not in notes(**{name: [form.format(n=n, i=i, w=w) for n, (i, w) in enumerate(rows)]})
+
+
+@pytest.mark.parametrize("name", ["exclusion_reason", "removal_reason", "reason for exclusion"])
+def test_a_reason_for_a_label_is_none_against_the_annotation(name):
+    labels = ["keep", "drop"] * 10
+    table = {"task": [n // 2 for n in range(20)], "worker": list("uv") * 10, "label": labels}
+
+    def said(reasons):
+        return "a reason in the column" in " ".join(Annotations.from_frame(pd.DataFrame(table | {name: reasons})).notes)
+
+    assert not said(["spam" if label == "drop" else None for label in labels])
+    assert not said(["spam" if label == "drop" and n > 5 else "" for n, label in enumerate(labels)])
+    assert said(["spam" if n % 5 == 0 else None for n in range(20)])
+    assert said(["spam" if n == 3 else None for n in range(20)])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +98,21 @@ def test_an_identifier_of_an_input_in_each_row_is_pointed_out(name):
         ({"progress": [40, 50, 60, 70, 80, 90]}, None),
         ({"progress": [0, 20, 40, 60, 80, 100]}, None),
         ({"exclusion_reason": ["none", *[None] * 5]}, None),
+        ({"drop_reason": ["copy", "copy", *[None] * 4]}, None),
         ({"finished": [12, 13, 14, 15, 16, 17]}, None),
+        *(({name: [1, 2, 1, 1, 2, 1]}, None) for name in ("test_run", "skipped")),
+        *(
+            ({name: values}, None)
+            for name in ("skipped", "failed")
+            for values in ([0, 1, 5, 0, 0, 2], [0.0, 1, 3, 0, 0, 1])
+        ),
+        ({"duplicate": [1, 2, 3, 4, 5, 6]}, None),
+        ({"failed": [1.0, None, 0, 0, 0, 0]}, "1 row has '1.0' in the column 'failed'"),
+        *(({name: [1, 1, 0, 0, 1, 1]}, None) for name in ("eligible", "passed", "done", "completed", "finished")),
+        *(
+            ({name: [1, 0, 1, 1, 1, 1]}, f"1 row has '0' in the column {name!r}")
+            for name in ("eligible", "passed", "done")
+        ),
     ],
 )
 def test_rows_of_work_that_does_not_count(column, said):

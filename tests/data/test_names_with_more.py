@@ -58,7 +58,7 @@ def test_other_people(plain, others):
         ("worker", ["M\u00fcller", "Mueller"]),
         ("worker", ["\u041f\u0451\u0442\u0440", "\u041f\u0435\u0442\u0440"]),
         ("worker", ["W-01", "w1"]),
-        ("worker", ["Ann Lee", "Ann"]),
+        ("worker", ["Ann Lee", "A. Lee"]),
         ("task", ["\u0661\u0662", "12"]),
         ("task", ["\u0967", "1"]),
         ("task", ["a.jpg", "a.png"]),
@@ -75,6 +75,10 @@ def test_one_name_in_two_forms(role, names):
     [
         ("worker", ["+49123456", "+49123457", "0000-0001-2345-6789", "12345"]),
         ("worker", ["Ann Lee", "Ann Ray", "Ann"]),
+        *(
+            ("worker", ["x", name, f"{name}{more}"])
+            for name, more in (("claude", "-opus"), ("random", " forest"), ("Junior", " Doctor"))
+        ),
         ("worker", ["expert", "Expert One"]),
         ("task", ["a.jpg", "a.wav"]),
         ("task", ["a.jpg", "b.png", "c.v2"]),
@@ -105,3 +109,24 @@ def test_items_of_groups_in_two_forms(form):
     # Other items of the same numbers, as of another language, and other numbers.
     assert not sentences(first, second, (same, other))
     assert not sentences(first, [form.format(n + 100) for n in numbers], (same, same))
+    # Few labels do not show that items of two batches are the same.
+    assert not sentences(first[:15], second[:15], (same[:15], same[:15]))
+
+
+def test_items_with_numbers_of_many_digits():
+    """Python converts no text of more than 4,300 digits to a number."""
+    long = "1" * 5_000
+    same = np.random.default_rng(1).integers(2, size=40)
+    first, second = ([f"{before}{n}x{long}{n}y" for n in range(40)] for before in ("a", "b"))
+    assert sentences(first, second, (same, same))
+
+
+def test_accounts_among_many_names_that_begin_others():
+    """Each name begins many others, and each addition is of its own: what a quadratic search takes minutes for."""
+    names = ["w" * (n % 60 + 1) + f"_{n // 60}" for n in range(4_000)] + ["a" * n for n in range(1, 900)]
+    item = np.arange(len(names))
+    assert not notes_on_accounts(item, item, np.array(names, dtype=object), "x")
+    others = [*PEOPLE, *(f"{name} (expert)" for name in PEOPLE)]
+    item = np.arange(len(names) + len(others))
+    (note,) = notes_on_accounts(item, item, np.array([*names, *others], dtype=object), "x")
+    assert "'ann (expert)' and 'ann'" in note

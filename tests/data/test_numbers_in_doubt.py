@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.table.numbers_in_doubt import notes_on_numbers
 from crowdppl.errors import silent
 
 N = 30
@@ -61,3 +62,46 @@ def test_numbers_that_may_be_meant_otherwise(change, said):
 def test_numbers_of_people(change):
     sentences = notes(change)
     assert not any(word in sentences for word in ("beside numbers", "the means of", "on the same items", "fall where"))
+
+
+@pytest.mark.parametrize("code", [99, 999, -999])
+def test_numbers_on_which_all_agree_are_no_codes(code):
+    def agreed(table):
+        table[::10] = code
+
+    assert "beside numbers" not in notes(agreed)
+
+    def disputed(table):
+        table[::10, :3] = code
+
+    assert f"'{code}' beside numbers" in notes(disputed)
+
+
+def test_means_of_repeated_numbers():
+    """Who gives the means of another one's three numbers summarizes one worker, not all others."""
+    table = np.round(np.random.default_rng(0).uniform(1, 9, (N, 3)), 1)
+    rows = [(n, "a", v) for n in range(N) for v in table[n]] + [(n, "d", round(table[n].mean(), 2)) for n in range(N)]
+    with silent():
+        data = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]), kind="numeric")
+    assert not any("the means of" in note for note in data.notes)
+
+
+def test_many_items_and_workers_take_no_table():
+    """A table of all items and workers would take 8 GB."""
+    rng = np.random.default_rng(0)
+    item, worker = np.repeat(np.arange(4_000_000, step=2_000), 5), rng.integers(500, size=10_000)
+    value = rng.uniform(1, 9, 2_000)[item // 2_000] + rng.normal(0, 0.4, 10_000)
+    workers = np.array([f"w{n}" for n in range(500)], dtype=object)
+    assert not notes_on_numbers(item, worker, value, workers, "x")
+    (note,) = notes_on_numbers(item, worker, np.where(worker == 7, 10 - value, value), workers, "x")
+    assert "'w7' fall where" in note
+    (note,) = notes_on_numbers(item, worker, np.where(worker == 7, 100 * value, value), workers, "x")
+    assert "'w7' are about 100 times larger" in note
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e306, 1e-310, 0.0])
+def test_numbers_of_any_size(factor):
+    def change(table):
+        table *= factor
+
+    assert "fall where" not in notes(change)

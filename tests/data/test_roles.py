@@ -30,6 +30,17 @@ def test_columns_with_more_than_their_part(change, said):
     assert said in notes(change)
 
 
+def test_all_annotations_are_looked_at():
+    rows = [(f"{'y' if n % 2 else 'x'}/{n}", w, "xy"[n % 2]) for n in range(600) for w in "abc"]
+    with silent():
+        data, other = (
+            Annotations.from_frame(pd.DataFrame(part, columns=["task", "worker", "label"]))
+            for part in (rows, [*rows, ("x/0", "d", "y")])
+        )
+    assert any("in their name" in note for note in data.notes)
+    assert not any("in their name" in note for note in other.notes)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -38,6 +49,11 @@ def test_columns_with_more_than_their_part(change, said):
         lambda i, w, s: (f"x/{i}", w, s),
         lambda i, w, s: (i, f"{i}{w}" if i > "i1" else w, s),
         lambda i, w, s: (i, w, f"{i}{s}" if w == "ann" else s),
+        lambda i, w, s: (f"{i} x-y", w, s),  # of two systems that are compared
+        lambda i, w, s: (f"{i} x-y", w, "x" if i < "i3" else "y"),
+        lambda i, w, s: (f"{i}:x:1|y:2", w, s),
+        lambda i, w, s: (f"Is {i} x or y?", w, s),
+        lambda i, w, s: (f"{s}/{i}-{w}", w, s),  # one annotation of each item
     ],
 )
 def test_columns_of_their_part(change):

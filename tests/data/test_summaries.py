@@ -66,6 +66,29 @@ def test_people_are_no_summaries():
         assert not notes(np.vstack([labels, summary]))
 
 
+@pytest.mark.parametrize("sensitivity", [0.6, 0.7, 0.85, 0.95])
+@pytest.mark.parametrize("size", [3, 4, 6])
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_an_expert_beside_others_without_false_alarms(sensitivity, size, place):
+    """Who is always right gives an alarm where any of the others does: nothing tells this one from a summary."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(2, size=N)
+        others = (truth * (rng.random((size, N)) < sensitivity)).astype(int)
+        assert not notes(np.vstack([others, truth] if place == "last" else [truth, others]))
+        assert not notes(1 - np.vstack([others, truth] if place == "last" else [truth, others]))
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_an_expert_among_workers_of_one_accuracy(place):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(2 + seed % 2, size=N)
+        accuracy = (0.6, 0.8, 0.95)[seed % 3]
+        others = np.where(rng.random((3 + seed % 4, N)) < accuracy, truth, rng.integers(2 + seed % 2, size=N))
+        assert not notes(np.vstack([others, truth] if place == "last" else [truth, others]))
+
+
 @pytest.mark.parametrize("kind", [int, str])
 def test_two_values_from_0_and_from_1(kind):
     labels = crowd(0)

@@ -38,7 +38,7 @@ _ROLES = re.compile(
     r"|[a-z])s?"
 )
 _NUMBERED = re.compile(r"([a-z]+)\d{1,2}")
-_ITEM_NUMBER = re.compile(r"[iqtsdx]_?\d+", re.IGNORECASE)
+_ITEM_NUMBER = re.compile(r"[iq]_?\d+", re.IGNORECASE)
 # First and last names of people.
 _PERSON = re.compile(r"[^\W\d_]\. ?\w+|[A-Z][a-z]+ [A-Z][a-z]+")
 # Rows at the end of a table that may be no items, and rows above them.
@@ -165,7 +165,7 @@ def _is_zero(column: pd.Series[Any]) -> bool:
 def _of_items(item: str, rows: Sequence[Any], names: list[str], source: str) -> list[str]:
     """Return a note where the columns are items by their names, and the first column is not.
 
-    Numbers behind a letter, such as i1, are those of items where the rows have names without numbers.
+    Numbers behind i or q are those of items where the rows have names without numbers; d1 or s1 may be a doctor or a student.
     """
     unnamed = not item or item.startswith("Unnamed:")
     if unnamed and len(names) > len(rows) > 1 and not any(any(map(str.isdigit, str(row))) for row in rows):

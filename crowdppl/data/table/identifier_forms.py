@@ -71,8 +71,9 @@ _NETWORKS, _LARGE = 3, 20
 _SESSION = re.compile(
     r"(?P<who>.+?)[-_. ](?:(?P<letter>s)|session|sess|round|run|visit|wave|batch)[-_ ]?\d+", re.IGNORECASE
 )
+# Dates behind a hyphen are also those of versions of a model.
 _WITH_DATE = re.compile(
-    r"(?P<who>[^\d\W](?:.*?\w)?)[-_. (:@]+(?:[12]\d{3}-?\d\d-?\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[ T]\d\d:\d\d\S*)?\)?"
+    r"(?P<who>[^\d\W](?:.*?\w)?)[_. (:@]+(?:[12]\d{3}-?\d\d-?\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[ T]\d\d:\d\d\S*)?\)?"
 )
 # Where the letter s is one for a subject or a student: behind the name of a place or a group, or of a role without a number.
 _GROUP = re.compile(
@@ -240,7 +241,8 @@ def _of_times(texts: Sequence[str], role: str, source: str) -> list[str]:
                 f"{source}: the names of all workers end in a number of a session, such as {texts[0]!r}, and each is a worker of "
                 f"its own; if {first['who']!r} is one person, leave these numbers out"
             ]
-    dated = [_WITH_DATE.fullmatch(name) for name in texts] if role == "worker" and len(texts) <= MOST else []
+    may_be_dated = role == "worker" and len(texts) <= MOST and _WITH_DATE.fullmatch(texts[0])
+    dated = [_WITH_DATE.fullmatch(name) for name in texts] if may_be_dated else []
     people = [match["who"] for match in dated if match]
     if len(people) == len(texts) > len(set(people)):
         return [

@@ -111,27 +111,46 @@ def _within_names(item: Array, label: Array, items: Array, labels: Array) -> str
     """Return where names of items have the labels in them, or labels the names of items, of all annotations; empty if nowhere."""
     if len(labels) < 2 or labels.dtype.kind not in "OU":
         return ""
-    pairs = list(zip(item[:_FIRST].tolist(), label[:_FIRST].tolist(), strict=True))
-    if len({one for _, one in pairs}) < 2:
-        return ""
-    for n, one in pairs:
-        name, said = str(items[n]), str(labels[one])
-        if name == said or said.casefold() not in _SIGNS.split(name.casefold()):
-            break
-    else:
+    if _of_labels(item, label, items, labels):
         return (
             f"items such as {str(items[item[0]])!r} have the label in their name, {str(labels[label[0]])!r}, in all annotations, "
-            f"so that labels of one item never differ; name the column of items with task=..."
+            f"and labels of one item never differ; if these names were written with the label, name the column of items with "
+            f"task=..."
         )
-    if len(labels) < len(items):
+    if len(labels) < len(items) or not _begins(str(labels[label[0]]), str(items[item[0]])):
         return ""
-    for n, one in pairs:
-        name, said = str(items[n]), str(labels[one])
-        if not said.startswith(name) or said[len(name) :][:1] not in _BETWEEN or len(said) < len(name) + 2:
+    for pair in np.unique(item * np.int64(len(labels)) + label).tolist():
+        n, one = divmod(pair, len(labels))
+        if not _begins(str(labels[one]), str(items[n])):
             return ""
     return (
         f"labels such as {str(labels[label[0]])!r} begin with the names of the items, so that one label is several classes; "
         f"leave the names out"
+    )
+
+
+def _begins(label: str, name: str) -> bool:
+    return label.startswith(name) and label[len(name) :][:1] in _BETWEEN and len(label) >= len(name) + 2
+
+
+def _of_labels(item: Array, label: Array, items: Array, labels: Array) -> bool:
+    """Return whether each item has one label, which is in its name as no other label is, and most have several annotations.
+
+    Names with several labels in them, such as those of two systems that are compared, name what can be chosen.
+    """
+    first = np.full(len(items), -1)
+    first[item] = label
+    if (
+        first.min() < 0
+        or (first[item] != label).any()
+        or 2 * (np.bincount(item, minlength=len(items)) > 1).sum() < len(items)
+    ):
+        return False
+    words = [str(name).casefold() for name in labels.tolist()]
+    known = set(words)
+    return len(set(first.tolist())) > 1 and all(
+        known.intersection(_SIGNS.split(str(name).casefold())) == {words[one]} and str(name).casefold() != words[one]
+        for name, one in zip(items.tolist(), first.tolist(), strict=True)
     )
 
 

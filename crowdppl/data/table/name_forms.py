@@ -69,8 +69,7 @@ _PADDED, _AGAIN = re.compile(r"(?<=[^\d.,:])0+(?=\d)"), re.compile(r" ?\(\d\)$")
 _SERIAL = re.compile(r"([a-z]{1,3}) 0*(\d+)")
 # A title, the address of a mail as a link, and the account of a computer within a domain: CORP\\ann.
 _TITLE = re.compile(r"(dr|prof|mr|mrs|ms|mx|herr|frau|mme|sr|sra) (?=[^\W\d_]{2})")
-# Letters of a first name that stands alone, and letters that are written as two.
-_FIRST_NAME = 3
+# Letters that are written as two.
 _WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae", "œ": "oe"})
 # Words for what people do, which are no names.
 _ROLE = re.compile(
@@ -88,7 +87,7 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
         return []
     padded = _padded(texts)
     # Fast path: distinct names of one shape, such as img_1.jpg and img_2.jpg, differ in their digits.
-    if _of_one_shape(texts):
+    if of_one_shape(texts):
         return padded
     forms = [_form(name, role) for name in texts]
     first: dict[str, str] = {}
@@ -112,7 +111,7 @@ def other_forms(texts: Sequence[str], role: str, alike: set[str]) -> list[tuple[
 
 
 def _initials(forms: dict[str, str]) -> list[tuple[str, str]]:
-    """Return pairs of a short name and the only one that it may stand for: ``A. Lee``, or ``Ann``, and ``Ann Lee``."""
+    """Return pairs of a name with an initial and the only one that it may stand for: ``A. Lee`` and ``Ann Lee``."""
     full: dict[str, list[str]] = {}
     for form in forms:
         first, _, last = form.partition(" ")
@@ -120,8 +119,6 @@ def _initials(forms: dict[str, str]) -> list[tuple[str, str]]:
             continue
         if len(first) > 1 and len(last) > 1 and (first + last.replace(" ", "")).isalpha():
             full.setdefault(f"{first[0]} {last}", []).append(form)
-            if len(first) >= _FIRST_NAME:
-                full.setdefault(first, []).append(form)
     return [(forms[short], forms[long[0]]) for short, long in full.items() if short in forms and len(long) == 1]
 
 
@@ -138,7 +135,7 @@ def _padded(texts: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _of_one_shape(texts: Sequence[str]) -> bool:
+def of_one_shape(texts: Sequence[str]) -> bool:
     """Return whether all names are one text once their digits are replaced; escaped signs have digits, too."""
     shapes = set(_RUN.sub("0", "\n".join(texts)).split("\n"))
     return len(shapes) == 1 and not _ESCAPED.search(shapes.pop())

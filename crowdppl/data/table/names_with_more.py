@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl.data.table.name_forms import of_one_shape
+
 Array = npt.NDArray[Any]
 
 # Pairs of names, of which some are nobody's chance; the share of names with an addition of which the plain ones exist; names that
-# are compared.
-_PAIRS, _MOST_PAIRS, _SHARE, _NAMES, _ITEMS = 2, 3, 0.8, 5_000, 200_000
+# are compared, and those before a name that begin it.
+_PAIRS, _MOST_PAIRS, _SHARE, _NAMES, _NESTED, _ITEMS = 2, 3, 0.8, 5_000, 4, 200_000
 # Items from which labels show whether pairs are one, labels of them that are counted, and standard errors.
 _ENOUGH, _LARGEST, _ERRORS = 20, 2_000_000, 2.0
 # Letters by which an addition is no part of a name, signs that separate it, and a number.
@@ -33,10 +36,14 @@ def notes_on_accounts(item: Array, worker: Array, workers: Array, source: str) -
     if workers.dtype != object or not 2 * _PAIRS <= len(workers) <= _NAMES:
         return []
     texts = workers.tolist()
+    # Fast path: of names that differ in their numbers, such as w1 and w12, none has anything else before or behind it.
+    if of_one_shape(texts):
+        return []
+    items_of = cache(lambda: _items_of(item, worker, len(texts)))
     for turned in (False, True):
         additions = _with_addition([name[::-1] for name in texts] if turned else texts, turned)
         for addition, pairs in additions:
-            if not _apart(item, worker, pairs):
+            if not all(set(items_of()(n).tolist()).isdisjoint(items_of()(k).tolist()) for n, k in pairs):
                 continue
             plain, longer = (texts[n] for n in pairs[0])
             where = "before" if turned else "behind"
@@ -60,20 +67,27 @@ def _with_addition(texts: Sequence[str], turned: bool) -> list[tuple[str, list[t
         return []
     at = {name: n for n, name in enumerate(texts)}
     groups: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for name, n in at.items():
-        for end in range(1, len(name)):
-            if name[:end] in at:
-                groups[name[end:]].append((at[name[:end]], n))
-    out = []
+    # In order, names that begin a name stand before it, and all between them begin with the same.
+    begun: list[str] = []
+    for name in sorted(at):
+        while begun and not name.startswith(begun[-1]):
+            begun.pop()
+        for bare in begun[-_NESTED:]:
+            groups[name[len(bare) :]].append((at[bare], at[name]))
+        begun.append(name)
+    kept = {}
     for addition, pairs in groups.items():
-        bare = [texts[n] for n, _ in pairs]
         fewest = _MOST_PAIRS if not _SIGN.search(addition) else _PAIRS
-        if len(pairs) < fewest or not _separates(addition, bare):
-            continue
-        if len(pairs) < _SHARE * sum(name.endswith(addition) for name in texts):
-            continue
-        out.append((addition[::-1] if turned else addition, pairs))
-    return out
+        # Of a chain, such as a, aa and aaa, names are neither.
+        chain = not {n for n, _ in pairs}.isdisjoint(n for _, n in pairs)
+        if len(pairs) >= fewest and not chain and _separates(addition, [texts[n] for n, _ in pairs]):
+            kept[addition] = sorted(pairs, key=lambda pair: pair[1])
+    sizes = Counter(name[-size:] for size in set(map(len, kept)) for name in texts if name[-size:] in kept)
+    return [
+        (addition[::-1] if turned else addition, pairs)
+        for addition, pairs in kept.items()
+        if len(pairs) >= _SHARE * sizes[addition]
+    ]
 
 
 def _separates(addition: str, bare: Sequence[str]) -> bool:
@@ -85,24 +99,18 @@ def _separates(addition: str, bare: Sequence[str]) -> bool:
     return all(name.isdigit() for name in bare)
 
 
-def _apart(item: Array, worker: Array, pairs: Sequence[tuple[int, int]]) -> bool:
-    """Return whether the two workers of each pair have no item in common."""
-    plain, longer = (np.full(int(worker.max(initial=0)) + 1, -1) for _ in range(2))
-    for n, (one, other) in enumerate(pairs):
-        plain[one], longer[other] = n, n
-    keys = []
-    for part in (plain, longer):
-        of = part[worker]
-        kept = of >= 0
-        keys.append(np.unique(item[kept].astype(np.int64) * len(pairs) + of[kept]))
-    first, second = keys
-    return len(np.intersect1d(first, second)) == 0
+def _items_of(item: Array, worker: Array, size: int) -> Callable[[int], Array]:
+    """Return a function that returns the items of a worker."""
+    order = np.argsort(worker, kind="stable")
+    ends = np.cumsum(np.bincount(worker, minlength=size))
+    of_worker = item[order]
+    return lambda one: of_worker[ends[one - 1] if one else 0 : ends[one]]
 
 
 def names_in_two_forms(item: Array, group: Array, label: Array, items: Array, classes: int) -> list[str]:
     """Return a sentence where the items of the two largest groups of workers who share none have the same names in two forms.
 
-    Labels of many items, such as those of two languages, show whether they are the same.
+    Labels of many items must show that they are the same: names of two languages, parts or batches differ alike.
 
     Args:
         item: item of each annotation, ``(A,)``.
@@ -131,10 +139,11 @@ def names_in_two_forms(item: Array, group: Array, label: Array, items: Array, cl
 
 
 def _may_agree(item: Array, label: Array, pairs: Array, classes: int) -> bool:
-    """Return whether labels of pairs of items, ``(2, M)``, agree beyond chance; true where they are too few to say so."""
+    """Return whether labels of pairs of items, ``(2, M)``, agree beyond chance; false where they are too few to say so."""
+    pairs = pairs[:, : _LARGEST // classes]
     size = pairs.shape[1]
-    if size < _ENOUGH or size * classes > _LARGEST:
-        return True
+    if size < _ENOUGH:
+        return False
     counts = []
     for side in pairs:
         place = np.full(int(item.max()) + 1, -1)
@@ -167,7 +176,7 @@ def _without_affixes(names: Sequence[str]) -> dict[str, int]:
     before = _beginning(names).rstrip("0123456789")
     behind = _beginning([name[len(before) :][::-1] for name in names])[::-1].lstrip("0123456789")
     cores = [name[len(before) : len(name) - len(behind)] for name in names]
-    return {_DIGITS.sub(lambda match: str(int(match[0])), core): n for n, core in enumerate(cores)}
+    return {_DIGITS.sub(lambda match: match[0].lstrip("0") or "0", core): n for n, core in enumerate(cores)}
 
 
 def _beginning(names: Sequence[str]) -> str:

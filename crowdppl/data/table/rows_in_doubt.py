@@ -40,6 +40,11 @@ _COUNTS = re.compile(
     r"|consent(ed)?|counted|eligible)"
     r"(_?(annotation|label|row|version))?|passed(_?(attention|quality|screening))?(_?checks?)?"
 )
+# Of these, what may be said of items, too.
+_COUNTS_OF_ITEMS_TOO = re.compile(
+    r"(is_?|was_?)?(completed?|finished|done|consent(ed)?|counted|eligible)(_?(annotation|label|row|version))?"
+    r"|passed(_?(attention|quality|screening))?"
+)
 # Reasons for which a row does not count, and shares of a survey that were done.
 _REASON = re.compile(
     r"(exclu(ded?|sion)|reject(ed|ion)|remov(ed|al)|discard(ed)?|drop(ped)?|invalid)_?reason|reason_?(for_?)?"
@@ -82,6 +87,8 @@ _OF_ITEMS_TOO = re.compile(
     r"(is_?|was_?)?(flagged|duplicated?|hidden|preview|test_?(user|run|data)?|expired|failed|outlier|suspicious|fraud(ulent)?|bot"
     r"|banned|blocked|cheater|ignored?)"
 )
+# Flags that may also count, or number rows, runs and sessions.
+_MAY_COUNT = re.compile(_OF_ITEMS_TOO.pattern + r"|skip(ped)?|timed_?out|abandoned")
 # The same of studies and surveys, which may be said of items, too: of these all rows of an item have one.
 _ENDED_WORK = frozenset(
     (
@@ -141,13 +148,15 @@ _ITEM_ID = re.compile(
     r"(item|task|text|doc(ument)?|image|example|sample|question|unit|post|tweet|sentence|record|subject|hit|stimulus)_?"
     r"(id|number|no|key|name|index|uuid)?"
 )
-# Items of which each row has an input of its own, their share from which identifiers were used again, and such inputs.
-_FEW_ITEMS, _NEARLY = 3, 0.9
-_SHOWN = re.compile(r"tweet|passage|document|image|image_?url|url|file_?name|question_?text")
+# Items of which each row has an input of its own, their share from which identifiers were used again, and such inputs: addresses
+# and names of files may be those of annotations. Signs that separate words in them.
+_FEW_ITEMS, _NEARLY, _APART = 3, 0.9, re.compile(r"[\W_]+")
+_SHOWN = re.compile(r"tweet|passage|document|image|question_?text")
 # Frame attribute: columns on which the reader of the file has a note.
 NOTED = "crowdppl_noted"
-# Rows at the beginning of a table by which a column that is not used is judged.
-_ROWS = 100_000
+# Rows at the beginning of a table by which a column that is not used is judged, those of which values are read, and letters of a
+# name that is no part of a word.
+_ROWS, _LOOKED_AT, _LONG = 100_000, 100, 4
 _YES = frozenset(("true", "1", "yes", "y", "t", "x", "1.0"))
 _NO = frozenset(("false", "0", "no", "n", "f", "", "0.0"))
 _COUNT = re.compile(
@@ -256,9 +265,9 @@ def notes_on_columns(
         if _STATUS.fullmatch(plain):
             notes += _of_status(frame[name], plain, items, source)
         elif _COUNTS.fullmatch(plain) or _ENDED.fullmatch(plain) or _PART.fullmatch(plain):
-            notes += _of_rows_left(frame[name], plain, source)
+            notes += _of_rows_left(frame[name], plain, items, source)
         elif _REASON.fullmatch(plain) or _PROGRESS.fullmatch(plain):
-            notes += _of_work(frame[name], plain, source)
+            notes += _of_work(frame[name], plain, (items, lambda: _codes(frame[used[2]])), source)
         elif _VERSION.fullmatch(plain):
             notes += _of_versions(frame, used, name, source)
         elif _CORRECTED.fullmatch(plain):
@@ -270,7 +279,8 @@ def notes_on_columns(
         elif _KIND.fullmatch(plain) or _KIND_FLAG.fullmatch(plain):
             notes += _of_kinds(frame[name], items, plain, source)
         elif _INPUT.fullmatch(plain):
-            notes += _of_inputs(frame[used[0]].iloc[:_ROWS], frame[name].iloc[:_ROWS], source)
+            first = frame.iloc[:_ROWS]
+            notes += _of_inputs(first[used[0]], first[used[1]], first[name], source)
     as_values = named_as_values(frame, used) if not {"task", "item", "worker", "label"} & set(map(str, used)) else []
     notes += _of_single_rows(frame, used[0], names, source) + notes_on_names(frame, used, source)
     if len(as_values) > 1:
@@ -318,8 +328,14 @@ def _of_status(column: pd.Series[Any], plain: str, items: Callable[[], Array | N
     is_flag = not re.search("status|state|decision", plain)
     if column.dtype.kind in _DATES:
         return []
-    # Of numbers, which may be many, these can be flags.
-    counts = _values(column[column.isin((0, 1))] if column.dtype.kind in _NUMBERS else column)
+    shown = column
+    if column.dtype.kind in _NUMBERS:
+        # Of numbers, which may be many, these can be flags. Where others count, or number rows, these do, too.
+        flags = column.isin((0, 1))
+        if not is_flag or (_MAY_COUNT.fullmatch(plain) and not bool((flags | column.isna()).all())):
+            return []
+        shown = column[flags]
+    counts = _values(shown)
     if is_flag and not set(counts.index) <= _YES | _NO:
         return []
     wanted = _YES if is_flag else _REFUSED | _ENDED_WORK
@@ -343,17 +359,35 @@ def _of_item(column: pd.Series[Any], items: Callable[[], Array | None]) -> bool:
     if of_item is None or known is None:
         return False
     given = of_item >= 0
-    pairs = np.unique(of_item[given].astype(np.int64) * (int(known.max(initial=0)) + 2) + known[given] + 1)
+    of_item, known = of_item[given], known[given]
     size = int(of_item.max(initial=-1)) + 1
-    rows = np.bincount(of_item[given], minlength=size)
+    value = np.zeros(size, dtype=known.dtype)
+    value[of_item] = known
+    rows = np.bincount(of_item, minlength=size)
     # Each item has one of the values, and of most items there are several rows.
-    return len(pairs) == int((rows > 0).sum()) and 2 * int((rows > 1).sum()) > size
+    return bool((value[of_item] == known).all()) and 2 * int((rows > 1).sum()) > size
 
 
-def _of_work(column: pd.Series[Any], plain: str, source: str) -> list[str]:
-    """Return a note on rows with a reason for which they do not count, or of work that was not done to its end."""
+def _of_work(
+    column: pd.Series[Any], plain: str, codes: tuple[Callable[[], Array | None], ...], source: str
+) -> list[str]:
+    """Return a note on rows with a reason for which they do not count, or of work that was not done to its end.
+
+    A reason for a label, such as one to exclude an item or to remove a post, is given with this label alone, and one that is said
+    of an item in all its rows.
+
+    Args:
+        column: the column.
+        plain: its name in plain letters.
+        codes: return those of items and of labels, which most columns do not need.
+        source: name of the table.
+    """
     if _REASON.fullmatch(plain):
-        size, what = _with_words(column), "a reason"
+        stated = _with_words(column)
+        size, what = int(stated.sum()), "a reason"
+        items, labels = codes
+        if 0 < size < len(column) and (_of_item(column, items) or _follows(stated, labels())):
+            return []
     else:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         full = float(np.nanmax(numbers)) if np.isfinite(numbers).any() else 0.0
@@ -370,7 +404,17 @@ def _of_work(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     ]
 
 
-def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
+def _follows(stated: Array, label: Array | None) -> bool:
+    """Return whether something is stated with some labels, mostly, and never with others."""
+    if label is None:
+        return False
+    known = label >= 0
+    rows, filled = np.bincount(label[known]), np.bincount(label[known], stated[known])
+    some = filled > 0
+    return not bool(some.all()) and 2 * float(filled.sum()) >= float(rows[some].sum())
+
+
+def _of_rows_left(column: pd.Series[Any], plain: str, items: Callable[[], Array | None], source: str) -> list[str]:
     """Return a note on rows that do not count by a flag, a date of their end, or a part of the study."""
     if _ENDED.fullmatch(plain):
         size, what = _with_date(column), "a date"
@@ -394,7 +438,7 @@ def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
         size = sum(sizes.values())
         left = sorted(sizes, key=lambda value: -sizes[value])
         what = ", ".join(repr(value) if value else "no value" for value in left[:3])
-    if not 0 < size < len(column):
+    if not 0 < size < len(column) or (_COUNTS_OF_ITEMS_TOO.fullmatch(plain) and _of_item(column, items)):
         return []
     rows = "1 row has" if size == 1 else f"{size:,} rows have"
     return [
@@ -403,13 +447,13 @@ def _of_rows_left(column: pd.Series[Any], plain: str, source: str) -> list[str]:
     ]
 
 
-def _with_words(column: pd.Series[Any]) -> int:
-    """Return how many values are words other than those for nothing."""
+def _with_words(column: pd.Series[Any]) -> Array:
+    """Return which values are words other than those for nothing, ``(A,)``."""
     known = _distinct(column)
     if known is None:
-        return 0
+        return np.zeros(len(column), dtype=bool)
     stated = [text not in _NO_LABEL | _NO | MARKS | EITHER for text in map(_plain, known[1])]
-    return int(np.array([*stated, False])[known[0]].sum())
+    return np.array([*stated, False])[known[0]]
 
 
 def _with_date(column: pd.Series[Any]) -> int:
@@ -541,7 +585,9 @@ def _of_truth(frame: pd.DataFrame, used: Sequence[Any], name: Any, source: str) 
     ]
 
 
-def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], source: str) -> list[str]:
+def _of_inputs(
+    item: pd.Series[Any] | pd.DataFrame, worker: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], source: str
+) -> list[str]:
     """Return a note where one item stands for several inputs: two texts, each in several rows, are no remarks on one."""
     if isinstance(item, pd.DataFrame):
         return []
@@ -565,12 +611,25 @@ def _of_inputs(item: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any], sourc
         apart = (different == rows_of) & (rows_of > 1)
         if not given.all() or len(pair) != len(inputs) or apart.sum() < max(_FEW_ITEMS, _NEARLY * (rows_of > 1).sum()):
             return []
+        if _of_annotations(worker, shown):
+            return []
         several, each = names[apart], ""
     return [
         f"{source}: {len(several):,} {'item has' if len(several) == 1 else 'items have'} different values in the column "
         f"{str(shown.name)!r} ({listed(several.tolist(), 3)}){each}; if an identifier was used for several "
         f"items, make it unique, or name the column of items with task=..."
     ]
+
+
+def _of_annotations(worker: pd.Series[Any] | pd.DataFrame, shown: pd.Series[Any]) -> bool:
+    """Return whether values are addresses, which may be signed for each row, or have the name of the worker in them."""
+    if isinstance(worker, pd.DataFrame):
+        return True
+    texts, names = ([str(value).casefold() for value in part.iloc[:_LOOKED_AT]] for part in (shown, worker))
+    return any("://" in text for text in texts) or all(
+        name in text if len(name) >= _LONG else name in _APART.split(text)
+        for text, name in zip(texts, names, strict=True)
+    )
 
 
 def _of_single_rows(frame: pd.DataFrame, used: Any, names: dict[str, Any], source: str) -> list[str]:

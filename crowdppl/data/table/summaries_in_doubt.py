@@ -14,9 +14,11 @@ Array = npt.NDArray[Any]
 # Items on which others differ and on which they are of one opinion, from which a worker is compared; annotations of others of an
 # item at least; labels of items that are counted at once; and workers who are compared.
 _DIFFER, _ALIKE, _OTHERS, _LARGEST, _MOST = 8, 3, 2, 2_000_000, 200
-# Chance that somebody like the others follows a rule, and that somebody who is always right does, below which a worker is named:
-# the first and the last one, where summaries stand, and others.
-_AT_THE_END, _WITHIN = (0.05, 0.3), (0.002, 0.01)
+# Chance that somebody like the others follows a rule, and that somebody who is always right does, below which a worker is named.
+_LIKE_OTHERS, _RIGHT = 0.002, 0.01
+# Rounds by which errors of each class are estimated, labels that are added to those of a class, and the difference between two
+# log-likelihoods of which both are plausible.
+_ROUNDS, _ADDED, _PLAUSIBLE = 50, 0.5, 3.0
 
 
 def notes_on_summaries(
@@ -42,8 +44,15 @@ def notes_on_summaries(
     complete = np.flatnonzero(each == sizes[0])
     if not 0 < len(complete) <= _MOST or sizes[1] <= _OTHERS or sizes[2] < 2:
         return []
+    first = np.zeros(sizes[0], dtype=label.dtype)
+    first[item] = label
+    # Items on which all agree show nothing, and most tables without any other have many.
+    differ = np.zeros(sizes[0], dtype=bool)
+    differ[item[label != first[item]]] = True
+    if np.count_nonzero(differ) < _DIFFER:
+        return []
     counts = np.bincount(item * np.int64(sizes[2]) + label, minlength=sizes[0] * sizes[2]).reshape(sizes[0], sizes[2])
-    for one in complete.tolist():
+    for one in np.flatnonzero(_may_summarize((item, worker, label), counts, differ, each == sizes[0])).tolist():
         at = worker == one
         own = np.full(sizes[0], -1)
         own[item[at]] = label[at]
@@ -51,13 +60,11 @@ def notes_on_summaries(
             continue
         others = counts.copy()
         others[np.arange(sizes[0]), own] -= 1
-        # Most workers differ from the others where these are of one opinion.
-        total, top = others.sum(1), others.max(1)
-        several = total >= _OTHERS
-        alike = several & (top == total)
-        if alike.sum() < _ALIKE or (others[alike, own[alike]] == 0).any():
+        total = others.sum(1)
+        apart = (total >= _OTHERS) & (others.max(1) < total)
+        if np.count_nonzero((total >= _OTHERS) & ~apart) < _ALIKE:
             continue
-        rule = _rule(own, others, several & (top < total), (item, worker, label), one, names)
+        rule = _rule(own, others, apart, (item, worker, label), one, names)
         if rule is not None:
             what, size = rule
             return [
@@ -65,6 +72,39 @@ def notes_on_summaries(
                 f"it summarizes them, leave it out, as it would count their labels twice"
             ]
     return []
+
+
+def _may_summarize(
+    codes: tuple[Array, Array, Array], counts: Array, differ: Array, complete: Array
+) -> npt.NDArray[np.bool_]:
+    """Return which workers may follow a rule, ``(J,)``: most differ from all others somewhere.
+
+    Args:
+        codes: item, worker and label of each annotation, ``(A,)`` each.
+        counts: how many gave each label to each item, ``(N, K)``.
+        differ: items that have several labels, ``(N,)``.
+        complete: workers with as many annotations as there are items, ``(J,)``.
+    """
+    total, top, given = counts.sum(1), counts.max(1), counts > 0
+    several = total > _OTHERS
+    # Items on which all others of some worker are of one opinion.
+    if np.count_nonzero(several & (top >= total - 1)) < _ALIKE:
+        return np.zeros_like(complete)
+    used = np.flatnonzero((differ & several)[codes[0]] & complete[codes[1]])
+    item, worker, label = (part[used] for part in codes)
+    same = counts[item, label]
+    # Where all others are of one opinion, the worker is of it, too. What follows from the labels of others follows from all
+    # labels, of which it is one.
+    broken = (
+        (same == 1) & (top == total - 1)[item],
+        same < top[item],
+        label < (given.shape[1] - 1 - given[:, ::-1].argmax(1))[item],
+        label > given.argmax(1)[item],
+    )
+    alone, *follows = (np.bincount(worker[part], minlength=len(complete)) == 0 for part in broken)
+    may = np.stack(follows) & alone & complete
+    # Where several follow a rule, so may anybody like them.
+    return (may & (may.sum(1, keepdims=True) == 1)).any(0)
 
 
 def _rule(
@@ -104,26 +144,42 @@ def _rule(
             worker[counted], (label[counted] == follows[item[counted]]).astype(float), minlength=workers
         )
         best = float(((right + 1) / (times + 2))[times > 0].max())
-        chance, of_expert = _AT_THE_END if one in (0, workers - 1) else _WITHIN
-        if best**size * workers < chance and _of_expert(others, used, follows) < of_expert:
+        if best**size * workers < _LIKE_OTHERS and _of_expert(others, used, follows) < _RIGHT:
             return what, size
     return None
 
 
 def _of_expert(others: Array, used: Array, follows: Array) -> float:
-    """Return the chance that somebody who is always right gives the labels of a rule, if all others are equally good.
+    """Return the chance that somebody who is always right gives the labels of a rule, if all others err alike in each class.
+
+    Others who never give a false alarm are always right where one of them gave an alarm: the labels of who is right are those of
+    a rule, too. Errors of each class are estimated from the labels of the others alone (Dawid and Skene 1979, with one confusion
+    matrix for all), beginning with those most of them gave.
 
     Args:
         others: how many others gave each label to each item, ``(N, K)``.
         used: items on which these differ, ``(N,)``.
         follows: label of each item by the rule, ``(N,)``.
     """
-    every, others, follows = others[others.sum(1) >= _OTHERS], others[used], follows[used]
-    right = (every.max(1).sum() + 1) / (every.sum() + 2)
-    log_weight = others * np.log(max(right * (every.shape[1] - 1) / (1 - right), 1.0))
-    log_weight -= log_weight.max(1, keepdims=True)
-    log_share = log_weight[np.arange(len(others)), follows] - np.log(np.exp(log_weight).sum(1))
-    return float(np.exp(log_share.sum()))
+    if others.size * others.shape[1] > _LARGEST:
+        return 1.0  # many classes of many items would take seconds
+    chances = []
+    # From the majority, and from the rule itself: what explains the labels as well is no less plausible.
+    share = others / np.maximum(others.sum(1, keepdims=True), 1)
+    for start in (share, np.eye(others.shape[1])[follows]):
+        weight = start
+        for _ in range(_ROUNDS):
+            theta = weight.T @ others + _ADDED * np.eye(others.shape[1]) + 0.01  # (K, K)
+            theta /= theta.sum(1, keepdims=True)
+            prior = (weight.sum(0) + _ADDED) / (len(weight) + _ADDED * len(theta))
+            joint = np.log(prior) + others @ np.log(theta).T  # (N, K)
+            top = joint.max(1, keepdims=True)
+            of_item = top + np.log(np.exp(joint - top).sum(1, keepdims=True))
+            weight = np.exp(joint - of_item)
+            log_share = np.log(np.maximum(weight[used, follows[used]], 1e-300))
+            chances.append((float(np.exp(log_share.sum())), float(of_item.sum())))
+    best = max(fit for _, fit in chances)
+    return max(chance for chance, fit in chances if fit >= best - _PLAUSIBLE)
 
 
 def _extreme(labels: list[Any]) -> str:

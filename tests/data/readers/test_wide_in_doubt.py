@@ -257,6 +257,9 @@ def test_items_with_the_names_of_labels(tmp_path, name, items):
     [
         ",a1,a2,a3,a4\nann,x,y,x,x\nbob,x,x,x,y\ncem,y,x,x,x\n",
         ",i0,i1\na,x,y\nb,x,x\nc,y,x\n",
+        *(f",{who}1,{who}2,{who}3,{who}4\none,x,y,x,x\ntwo,x,x,x,y\ncat,y,x,x,x\n" for who in "dstx"),
+        "item,gpt-4o-2024-05-13,gpt-4o-2024-08-06\n1,x,y\n2,y,y\n3,x,x\n",
+        "item,claude-2024-05-13,claude-2024-08-06\n1,x,y\n2,y,y\n3,x,x\n",
         "item,ann,bob,cem\nx,y,x,x\ny,y,y,x\n",
         "item,ann 2024-01-01,bob 2024-01-01,cem 2024-01-02\n1,x,y,x\n2,y,y,y\n3,x,x,y\n",
     ],
