@@ -85,10 +85,12 @@ def notes_on_roles(codes: tuple[Array, Array, Array], names: tuple[Array, Array,
             f"{source}: each annotation has a worker of its own, numbered from {workers[worker[0]]} to {workers[worker[-1]]}; if "
             f"these are numbers of rows, name the column of workers with worker=..."
         ]
-    if len(workers) == len(item) >= 2 * len(items):
+    if len(workers) == len(item) >= 2 * len(items) and all(
+        str(items[i]) in str(workers[j]) for i, j in zip(item[:_FIRST].tolist(), worker[:_FIRST].tolist(), strict=True)
+    ):
         return [
-            f"{source}: each annotation has a worker of its own, such as {str(workers[worker[0]])!r}, so that nothing is learned "
-            f"of workers; if the column names annotations or sessions, name that of workers with worker=..."
+            f"{source}: each annotation has a worker of its own, such as {str(workers[worker[0]])!r}, with the item in the name; "
+            f"if the column names annotations or sessions, name that of workers with worker=..."
         ]
     if within := _within_names(item, label, items, labels):
         return [f"{source}: {within}"]
