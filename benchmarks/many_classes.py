@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from common import arguments, kept_figures, table, write
-from default_model import GROUPS, known_classes, load
+from default_model import GROUPS
+from small_crowds import both, of_public, weight
 
-import crowdppl
 from crowdppl import Annotations, Posterior
 from crowdppl.inference.dependence import coinciding_errors, independence
 
@@ -74,60 +73,10 @@ def scores(posterior: Posterior, truth: np.ndarray, without: Posterior) -> list[
     return [weight(posterior), correct, stated, *losses, (workers["share_correct"] - given).mean(), held.mean()]
 
 
-def both(data: Annotations) -> tuple[Posterior, Posterior]:
-    """Return the default, and without a mixture."""
-    mixed = crowdppl.fit(data, seed=0)
-    if weight(mixed) == 0:
-        return mixed, mixed
-    with mock.patch.object(independence, "NEGLIGIBLE", 1.0):
-        return mixed, crowdppl.fit(data, seed=0)
-
-
-def weight(posterior: Posterior) -> float:
-    """Return the probability of independence."""
-    mixture = posterior.info["independence"]
-    return 0.0 if mixture is None else float(mixture["probability"])
-
-
-def small(name: str, workers: int | None, items: int, seed: int) -> tuple[Annotations, np.ndarray] | None:
-    """Return some items of some workers of a public set, and their true classes, -1 where unknown; where they are compared."""
-    data, truth = load(name)
-    known = known_classes(data, truth)
-    item, worker, label = (part.numpy() for part in (data.item, data.worker, data.label))
-    own = np.isin(worker, np.argsort(-np.bincount(worker, minlength=data.J))[: workers or data.J])
-    have = np.unique(item[own])
-    if len(have) < 1.25 * items or (workers or 0) >= data.J:
-        return None
-    own &= np.isin(item, np.random.default_rng(seed).choice(have, items, replace=False))
-    index, item = np.unique(item[own], return_inverse=True)
-    worker = np.unique(worker[own], return_inverse=True)[1]
-    part, known = Annotations.from_arrays(item, worker, label[own], labels=range(data.K)), known[index]
-    several = independence.comparable(part) and not independence._told_apart(part)
-    return (part, known) if several and coinciding_errors.comparable(part) and (known >= 0).sum() >= 20 else None
-
-
-def of_public(names: list[str]) -> list[list[Any]]:
-    """Return a row for each set: how probable independence is, and labels without the mixture and with it."""
-    rows = []
-    for name in names:
-        runs = []
-        for workers in WORKERS:
-            for items in ITEMS:
-                for seed in range(REPETITIONS):
-                    part = small(name, workers, items, seed)
-                    if part is None:
-                        continue
-                    data, known = part
-                    mixed, plain = both(data)
-                    have, one = known >= 0, [weight(mixed)]
-                    for posterior in (plain, mixed):
-                        p = posterior.probability()[have]
-                        right = np.maximum(p[np.arange(len(p)), known[have]], 1e-12)
-                        one += [(p.argmax(1) == known[have]).mean(), -np.log(right).mean()]
-                    runs.append(one)
-        if runs:
-            rows.append([name, len(runs), *np.mean(runs, 0).tolist()])
-    return rows
+def compared(data: Annotations) -> bool:
+    """Tell whether the default compares a crowd with the model of one accuracy for each worker."""
+    several = independence.comparable(data) and not independence._told_apart(data)
+    return several and coinciding_errors.comparable(data)
 
 
 def main() -> None:
@@ -156,7 +105,8 @@ def main() -> None:
             ]
         if "public" in parts:
             names = [name for group in GROUPS.values() for name in group if name != "imagenet-sub"]
-            results["public"] = of_public(["wsd"] if options.quick else names)
+            rows = of_public(["wsd"] if options.quick else names, WORKERS, ITEMS, REPETITIONS, compared, fewest=20)
+            results["public"] = [[name, number, *means] for name, number, means in rows]
     write("many-classes", "Crowds of many classes", page(results, seeds), results, options, "many_classes")
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
-from unittest import mock
 
 import numpy as np
+import small_crowds
 from common import arguments, kept_figures, table, write
-from default_model import GROUPS, known_classes, load
+from default_model import GROUPS
 
 import crowdppl
 from crowdppl import Annotations, Posterior
@@ -80,47 +80,14 @@ def scores(posterior: Posterior, truth: np.ndarray, accuracy: float) -> dict[str
     }
 
 
-def small(name: str, workers: int, items: int, seed: int) -> tuple[Annotations, np.ndarray] | None:
-    """Return some items of the workers with the most annotations of a public set, and their true classes; -1 where unknown."""
-    data, truth = load(name)
-    known = known_classes(data, truth)
-    item, worker, label = (part.numpy() for part in (data.item, data.worker, data.label))
-    own = np.isin(worker, np.argsort(-np.bincount(worker, minlength=data.J))[:workers])
-    have = np.unique(item[own])
-    if len(have) < 1.25 * items:
-        return None
-    chosen = np.random.default_rng(seed).choice(have, items, replace=False)
-    own &= np.isin(item, chosen)
-    index, item = np.unique(item[own], return_inverse=True)
-    worker = np.unique(worker[own], return_inverse=True)[1]
-    return Annotations.from_arrays(item, worker, label[own], labels=range(data.K)), known[index]
-
-
 def of_public(names: list[str]) -> list[list[Any]]:
-    """Return a row for each set: how probable independence is, and labels with the mixture and without."""
-    rows = []
-    for name in names:
-        runs = []
-        for workers in WORKERS:
-            for items in ITEMS:
-                for seed in range(REPETITIONS):
-                    part = small(name, workers, items, seed)
-                    if part is None or not independence._told_apart(part[0]) or not (part[1] >= 0).any():
-                        continue
-                    data, known = part
-                    mixed = crowdppl.fit(data, seed=0)
-                    with mock.patch.object(independence, "NEGLIGIBLE", 1.0):
-                        plain = crowdppl.fit(data, seed=0)
-                    have = known >= 0
-                    one = [0.0 if mixed.info["independence"] is None else mixed.info["independence"]["probability"]]
-                    for posterior in (plain, mixed):
-                        p = posterior.probability()[have]
-                        right = np.maximum(p[np.arange(len(p)), known[have]], 1e-12)
-                        one += [(p.argmax(1) == known[have]).mean(), -np.log(right).mean()]
-                    runs.append(one)
-        if runs:
-            weight, *values = np.mean(runs, 0)
-            rows.append([name, f"{len(runs)}", f"{weight:.2f}", *(f"{value:.3f}" for value in values)])
+    """Return a row for each set: how probable independence is, and labels without the mixture and with it."""
+    rows = [
+        [name, f"{number}", f"{weight:.2f}", *(f"{value:.3f}" for value in values)]
+        for name, number, (weight, *values) in small_crowds.of_public(
+            names, WORKERS, ITEMS, REPETITIONS, independence._told_apart
+        )
+    ]
     means = np.mean([[float(cell) for cell in row[2:]] for row in rows], 0)
     return [*rows, ["mean", "", f"{means[0]:.2f}", *(f"**{value:.4f}**" for value in means[1:])]]
 
@@ -131,7 +98,7 @@ def main() -> None:
     seeds = 2 if options.quick else 20
     parts = options.only or PARTS
     figures = kept_figures("textbook-crowds", options)
-    small_crowds = figures.pop("small", None)
+    parts_of_public = figures.pop("small", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, size in CROWDS.items() if "simulated" in parts else ():
@@ -144,17 +111,17 @@ def main() -> None:
                 fit: {key: float(np.mean([row[key] for row in rows])) for key in rows[0]} for fit, rows in each.items()
             }
         if "public" in parts:
-            small_crowds = of_public(["rte"] if options.quick else GROUPS["public"])
-    body, results = page(figures, small_crowds, seeds), figures | {"small": small_crowds}
+            parts_of_public = of_public(["rte"] if options.quick else GROUPS["public"])
+    body, results = page(figures, parts_of_public, seeds), figures | {"small": parts_of_public}
     write("textbook-crowds", "Textbook crowds", body, results, options, "textbook_crowds")
 
 
-def page(figures: dict[str, dict[str, dict[str, float]]], small_crowds: list[list[Any]], seeds: int) -> str:
+def page(figures: dict[str, dict[str, dict[str, float]]], parts_of_public: list[list[Any]], seeds: int) -> str:
     """Return the page.
 
     Args:
         figures: by simulated crowd, fit and measure.
-        small_crowds: the rows of public sets.
+        parts_of_public: the rows of public sets.
         seeds: number of crowds of a kind.
     """
     rows = [
@@ -247,7 +214,7 @@ class in 90% of the items, which workers give equally often, {independence.ONE_C
 is left (below). A warning then states both readings. Labels by the default without the mixture
 (*correlated*), and with it.
 
-{table(columns, small_crowds)}
+{table(columns, parts_of_public)}
 
 Of the full public sets `bluebirds` alone has a probability above .02, of .05. The prior probability of independence
 ({independence.SHARE:g}), the standard deviations of z and the public distribution of z were chosen on these sets and crowds, of
