@@ -68,12 +68,13 @@ def test_a_cluster_has_one_weight(result):
 
 @pytest.mark.slow
 def test_intervals_contain_rates_on_further_documents():
-    """Of 30 rates and 15 differences 40 at least are within their 95% intervals, and fewer where documents are not stated.
+    """Of 30 rates and 15 differences 40 at least are within their 95% intervals, which are wider as documents are stated.
 
     With a coverage of .95 of independent intervals, fewer are in 3% of such tests. Both systems share documents, so that
     it is more often; in 60 simulations of the guide's page the coverage is what it states.
     """
     true, covered, ignored = true_rates(), 0, 0
+    widths = {"covered": [], "ignored": []}
     for seed in range(15):
         verdicts, labels = documents(100 + seed)
         human = labels.sample(100, random_state=seed)
@@ -82,11 +83,13 @@ def test_intervals_contain_rates_on_further_documents():
             inside = 0
             for row in fitted.systems("population").to_dict("records"):
                 inside += row["corrected_low"] <= true[row["system"]] <= row["corrected_high"]
+                widths[count].append(row["corrected_high"] - row["corrected_low"])
             row = fitted.comparisons("population").iloc[0]
             inside += row["difference_low"] <= true[row["system_a"]] - true[row["system_b"]] <= row["difference_high"]
             covered, ignored = (covered + inside, ignored) if count == "covered" else (covered, ignored + inside)
     assert covered >= 40
-    assert ignored < covered
+    assert ignored <= covered
+    assert np.mean(widths["covered"]) > 1.05 * np.mean(widths["ignored"])
 
 
 def test_clusters_are_read_and_kept(result, tmp_path):
