@@ -68,14 +68,14 @@ def test_a_cluster_has_one_weight(result):
 
 @pytest.mark.slow
 def test_intervals_contain_rates_on_further_documents():
-    """Of 30 rates and 15 differences 40 at least are within their 95% intervals, which are wider as documents are stated.
+    """Of 60 rates and 30 differences 80 at least are within their 95% intervals, which are wider as documents are stated.
 
-    With a coverage of .95 of independent intervals, fewer are in 3% of such tests. Both systems share documents, so that
+    With a coverage of .95 of independent intervals, fewer are in 1% of such tests. Both systems share documents, so that
     it is more often; in 60 simulations of the guide's page the coverage is what it states.
     """
     true, covered, ignored = true_rates(), 0, 0
     widths = {"covered": [], "ignored": []}
-    for seed in range(15):
+    for seed in range(30):
         verdicts, labels = documents(100 + seed)
         human = labels.sample(100, random_state=seed)
         for table, count in ((verdicts, "covered"), (verdicts.drop(columns="cluster"), "ignored")):
@@ -87,8 +87,8 @@ def test_intervals_contain_rates_on_further_documents():
             row = fitted.comparisons("population").iloc[0]
             inside += row["difference_low"] <= true[row["system_a"]] - true[row["system_b"]] <= row["difference_high"]
             covered, ignored = (covered + inside, ignored) if count == "covered" else (covered, ignored + inside)
-    assert covered >= 40
-    assert ignored <= covered
+    assert covered >= 80
+    assert ignored < covered
     assert np.mean(widths["covered"]) > 1.05 * np.mean(widths["ignored"])
 
 
